@@ -1,6 +1,7 @@
 # make help lists the targets.
 
 GO      ?= go
+PROGRAM ?= sealift
 LINT    := $(GO) tool -modfile=tools/go.mod golangci-lint
 VULN    := $(GO) tool -modfile=tools/go.mod govulncheck
 ACTIONS := $(GO) tool -modfile=tools/workflows/go.mod actionlint
@@ -27,23 +28,35 @@ help: ## list the targets
 ENTRY = $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-ldflags '-E sealift_entry')
 
 build: ## build ./sealift
-	CGO_ENABLED=0 $(GO) build -trimpath $(ENTRY) -o sealift ./cmd/sealift
+	CGO_ENABLED=0 $(GO) build -trimpath $(ENTRY) -o $(PROGRAM) ./cmd/sealift
 
 # Packages whose own tests need no race detector: they build the program, some of it with
 # the race detector, and run that; or they have no goroutine. Loops over bytes take many
 # times as long with it.
-UNWATCHED := ./cmd/sealift ./internal/mhl/safexml ./internal/quote ./internal/rigs
+UNWATCHED := ./cmd/sealift ./internal/rigs \
+	$(addprefix ./internal/,bag choice filter hash incomplete lookup mhl/... quote report route submit units)
+
+# make check vets separately. Without paths and cgo, as the program and its cross-builds are
+# built, less is compiled; without debugging information, less is linked.
+GO_TEST = GOFLAGS="$$($(GO) env GOFLAGS) -trimpath -ldflags=-w" $(GO) test -vet=off -timeout $(TEST_LIMIT)
+
+test: ## run all tests in their short form, under the race detector where there is a C compiler
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test/watched test/unwatched
+
+# Many of these wait for disks, networks and other programs.
+.PHONY: test/watched test/unwatched
+test/unwatched:
+	CGO_ENABLED=0 $(GO_TEST) -parallel 4 $(UNWATCHED)
 
 # The race detector needs cgo, and so a C compiler. By default it sleeps for a second when
 # a program ends.
-test: export GORACE ?= atexit_sleep_ms=0
-test: ## run all tests in their short form, under the race detector where there is a C compiler
+test/watched: export GORACE ?= atexit_sleep_ms=0
+test/watched:
 	@if $(GO) list -race runtime/race >/dev/null 2>&1; then race=-race; \
 	else race=; echo "without the race detector, which needs cgo and a C compiler"; fi; \
 	unwatched=$$($(GO) list $(UNWATCHED)) || exit; \
 	watched=$$($(GO) list ./... | grep -vxF "$$unwatched"); \
-	code=0; set -x; $(GO) test -timeout $(TEST_LIMIT) $(UNWATCHED) || code=$$?; \
-	$(GO) test $$race -timeout $(TEST_LIMIT) $$watched || code=$$?; exit $$code
+	set -x; $(GO_TEST) $$race $$watched
 
 # SKIP_TESTS=1 leaves out the tests, where they have just been run.
 check: format vet lint vuln $(if $(SKIP_TESTS),,test) cross ## format, vet, lint, known vulnerabilities, test, cross-build
@@ -87,8 +100,8 @@ $(addprefix cross/,$(PLATFORMS)): cross/%:
 	@export CGO_ENABLED=0 GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)); \
 	$(GO) build -trimpath -o /dev/null ./cmd/sealift$(if $(filter $*,$(VETTED)), && $(GO) vet -trimpath ./...)
 
-bench: ## compare whole commands with those of other tools (see docs/benchmarks.md)
-	scripts/bench
+bench: ## compare whole commands with those of other tools (COMPARE=PROGRAM: with an older sealift)
+	scripts/bench $(if $(COMPARE),--compare $(COMPARE))
 
 # A package can be fuzzed by one target at a time. Making inputs smaller, which can
 # take a minute each, is not the work.
@@ -113,7 +126,7 @@ torture: export SEALIFT_STORM ?= 20
 torture: ## run the long form of the tests that have one, an hour or two (RIGS=PowerCut: only such rigs)
 	$(GO) test -count=1 -timeout 3h -parallel 1 -v -run '$(RIGS)' ./internal/rigs
 	$(if $(filter .,$(RIGS)),$(GO) test -count=1 -timeout 3h -p 1 -run 'TestFaultSweep|TestDryRunReadsTheJournal|TestResumedDigests|TestAKilledAttempt|PowerCut|AfterAFault|TestCancellation|TestModel|TestProperty|TestSignals|TestStorm|Stopped|Unquoted|TestScript' ./internal/engine ./internal/cli ./cmd/sealift)
-	$(if $(filter .,$(RIGS)),$(GO) test -count=1 -timeout 1h -p 1 ./internal/fsys ./internal/journal ./internal/manifest ./internal/usage)
+	$(if $(filter .,$(RIGS)),$(GO) test -count=1 -timeout 1h -p 1 ./internal/fsys ./internal/journal ./internal/manifest ./internal/progress ./internal/shard ./internal/usage)
 
 snapshot: ## build what a release would consist of into dist/, and check it (TWICE=1: compare two builds)
 	GO=$(GO) scripts/snapshot $(if $(TWICE),--twice)

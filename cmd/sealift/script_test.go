@@ -55,7 +55,9 @@ func (m withProgram) Run() int {
 		fail("%v", err)
 	}
 	raceDetecting = sync.OnceValues(func() (string, error) {
-		if exec.Command("go", "list", "-race", "runtime/race").Run() != nil {
+		supported := exec.Command("go", "list", "-race", "runtime/race")
+		supported.Env = append(os.Environ(), "CGO_ENABLED=1")
+		if supported.Run() != nil {
 			return "", nil
 		}
 		watched := filepath.Join(dir, "race")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -31,7 +32,8 @@ type Options struct {
 	History   *History   // nil without histories
 	MediaList *MediaList // nil without a media hash list
 	Unlined   int        // how many of the hashes, the last ones, have no line manifest
-	Spill     func() (manifest.Spill, error)
+	ReadsBack bool       // the run calls Lines, for all files that it lists
+	Spill     func() (extsort.Spill, error)
 }
 
 // Catalog has the manifests of one destination. Several goroutines may call Kept, Accepts
@@ -51,6 +53,8 @@ type Catalog struct {
 	leftover []*own // moved aside by killed runs; Write removes them
 	builder  *manifest.Builder
 	recorder Recorder // of a part; nil for a catalog that writes manifests
+	changed  bool     // the builder has records
+	drops    bool     // some of them are of Drop
 	history  *history // nil without histories
 	err      error    // the first error of the builder
 
@@ -106,8 +110,16 @@ func (c *Catalog) Resume(i Interrupted) {
 
 // Kept returns the digests of a file in the manifests of earlier runs, nil for each hash
 // without one. complete is true if each hash of the run has one. Then a file that the
-// overwrite policy skips need not be read.
-func (c *Catalog) Kept(file string) (digests hash.Digests, complete bool) {
+// overwrite policy skips need not be read. line is for Outcome.Line.
+func (c *Catalog) Kept(file string) (digests hash.Digests, line Line, complete bool) {
+	if c.marksLines() && !c.isManifest(file, c.level) {
+		return c.keptInOne(file)
+	}
+	digests, complete = c.keptDigests(file)
+	return digests, 0, complete
+}
+
+func (c *Catalog) keptDigests(file string) (digests hash.Digests, complete bool) {
 	if c.opts.Bag != nil {
 		return c.keptInBag(file)
 	}
@@ -179,6 +191,7 @@ type Outcome struct {
 	Created, Replaced bool         // by this run
 	Failed            bool         // the failure was reported
 	Resumed           bool         // an interrupted run has copied it, or found it equal
+	Line              Line         // the digests are those that Kept returned with this line; 0 if they are not
 }
 
 // Record records an outcome. By rule 5, an entry without digests keeps an earlier line
@@ -212,7 +225,8 @@ func (c *Catalog) Record(o Outcome) {
 	if c.Late(o.Path) {
 		c.arrived[o.Path] = true
 	}
-	if c.builder != nil {
+	if c.builder != nil && !c.stay(o) {
+		c.changed = true
 		c.Fail(c.builder.Put(manifest.Entry{Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime}))
 	}
 }
@@ -227,6 +241,7 @@ func (c *Catalog) Drop(file string) {
 	delete(c.arrived, file)
 	c.dropped = c.single()
 	if c.builder != nil {
+		c.changed, c.drops = true, true
 		c.Fail(c.builder.Drop(file))
 	}
 }

@@ -37,7 +37,7 @@ func TestSkippedFilesKeepTheirLine(t *testing.T) {
 			p := newPair(t, files{"a": "one"}.tree(), with(test.dest, files{"a": "one"}).tree())
 			o := Options{Hashes: test.hashes, Usual: test.usual}
 			c := p.begin(o)
-			digests, kept := c.Kept("a")
+			digests, _, kept := c.Kept("a")
 			if kept != test.kept {
 				t.Fatalf("kept: %v", kept)
 			}
@@ -58,7 +58,7 @@ func TestManifestOutside(t *testing.T) {
 
 	write(t, elsewhere, path.Join("made", "list.sha256"), sha("a", "one", "b", "two"))
 	c := p.begin(o)
-	if _, kept := c.Kept("a"); kept {
+	if _, _, kept := c.Kept("a"); kept {
 		t.Error("a line is taken from a manifest that may be about another tree")
 	}
 	p.copyAll(c)
@@ -147,7 +147,7 @@ func TestWorkersAskAtTheSameTime(t *testing.T) {
 			for i := w; i < 50; i += 2 {
 				name := "f" + strconv.Itoa(i)
 				x, err := source.Expect(name)
-				line, kept := c.Kept(name)
+				line, _, kept := c.Kept(name)
 				if err != nil || !kept || !x.Met(line) || !c.Settled(name) || c.Accepts(line) != nil {
 					t.Errorf("%s: kept %v, %v", name, kept, err)
 				}

@@ -31,7 +31,7 @@ func TestLevelsOfEachHash(t *testing.T) {
 
 			c := p.begin(o)
 			for name, content := range source {
-				if digests, complete := c.Kept(name); !complete || !digests.Equal(digestsOf(content, a)) {
+				if digests, _, complete := c.Kept(name); !complete || !digests.Equal(digestsOf(content, a)) {
 					t.Errorf("the line of %q in %s is not kept", name, want)
 				}
 			}

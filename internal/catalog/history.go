@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -28,7 +29,7 @@ type History struct {
 // history updates the histories of a destination.
 type history struct {
 	History
-	lines []manifest.Spill  // of Dest, one for each hash of the run that it has
+	lines []extsort.Spill   // of Dest, one for each hash of the run that it has
 	index []*manifest.Index // of lines; nil where Dest lists none
 	made  lookup.Set        // paths that this run or an interrupted one has created or replaced
 }
@@ -41,7 +42,7 @@ func (c *Catalog) openHistory() error {
 		return nil
 	}
 	for _, a := range c.opts.Hashes {
-		lines, size, err := h.Dest.Lines(mhl.Of(a), mhl.TempSpill)
+		lines, size, err := h.Dest.Lines(mhl.Of(a), extsort.TempFile)
 		if err != nil {
 			return err
 		}

@@ -105,10 +105,16 @@ func keepsXattr(name string) bool {
 // when the run began.
 func stillSame(home *fsys.Dir, name string, prev *own) error {
 	now, err := home.Lstat(name)
-	if err == nil && (now.ID != prev.info.ID || now.Size != prev.info.Size || now.Mtime != prev.info.Mtime) {
-		err = errors.New("another process has changed the manifest meanwhile")
+	if err == nil && !prev.isSame(now) {
+		err = errMeddled
 	}
 	return err
+}
+
+var errMeddled = errors.New("another process has changed the manifest meanwhile")
+
+func (o *own) isSame(now fsys.Info) bool {
+	return now.ID == o.info.ID && now.Size == o.info.Size && now.Mtime == o.info.Mtime
 }
 
 // isInPlace reports whether the manifest still has its name.

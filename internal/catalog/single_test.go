@@ -102,7 +102,7 @@ func TestSourceChangesAfterTheCheckOfAPublisher(t *testing.T) {
 func TestPublisherIsNotAnEarlierRun(t *testing.T) {
 	p := newPair(t, files{"a": "new"}.tree(), files{"a": "old", "a.sha256": sha("a", "new")[:64]}.tree())
 	c := p.begin(Options{File: "a"})
-	if _, kept := c.Kept("a"); kept {
+	if _, _, kept := c.Kept("a"); kept {
 		t.Error("a publisher's digest proves what is at the destination")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -26,7 +27,7 @@ type Source struct {
 	bag      *bagSource           // nil if the source is not a bag, or is not validated as one
 	sidecars map[string][]sidecar // by the name of the file in the root
 
-	temporaries []manifest.Spill // lines of the histories
+	temporaries []extsort.Spill // lines of the histories
 }
 
 // sourceList is a manifest in the source that lists any number of files.
@@ -155,7 +156,7 @@ func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
 		return nil
 	}
 	for slot, a := range s.hashes {
-		lines, size, err := t.Lines(mhl.Of(a), mhl.TempSpill)
+		lines, size, err := t.Lines(mhl.Of(a), extsort.TempFile)
 		var index *manifest.Index
 		if err == nil {
 			s.temporaries = append(s.temporaries, lines)

@@ -140,6 +140,9 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 			return nil, nil
 		}
 	}
+	if c.marksLines() && l.prev.index.Stays(file) {
+		return digest, nil
+	}
 	for _, dir := range c.fallen {
 		if strings.HasPrefix(file, dir) {
 			return nil, nil
@@ -200,6 +203,9 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 		file = c.fileAt(l, level)
 	}
 	w := Written{Path: c.shown(file), Algorithm: string(l.algorithm)}
+	if err := c.stillIndexed(l); err != nil {
+		return w, err
+	}
 	compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, level, w) }
 	home, name, err := c.place(file, false)
 	if errors.Is(err, fs.ErrNotExist) { // create no directory without a manifest
@@ -220,7 +226,10 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	}
 	present, info, err := home.OpenRegular(name)
 	if err == nil { // the previous one, or the source's
-		n, digest, err := equals(present, info.Size, compose)
+		n, digest, err := c.unchanged(l, file, present, info)
+		if digest == "" && err == nil {
+			n, digest, err = equals(present, info.Size, compose)
+		}
 		present.Close()
 		if err != nil {
 			return w, err

@@ -280,7 +280,7 @@ func TestManifestThatWouldNotChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := p.begin(Options{})
-	digests, _ := c.Kept("a")
+	digests, _, _ := c.Kept("a")
 	c.Record(Outcome{Path: "a", Digests: digests})
 	written, err := c.Write()
 	if err != nil {

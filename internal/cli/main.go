@@ -37,11 +37,21 @@ import (
 // the time. The cost is low because most of the heap, names and tables, has no pointers.
 const gcPercent = 50
 
+// floor is never read or written, so the system allocates no memory for it, but the garbage
+// collector counts it as live heap. So a heap of a few MB can also grow by 8 MiB between two
+// collections. Without floor, a second run over 200,000 files has 55 collections, which use a
+// tenth of its processor time.
+var floor []byte
+
+// floorSize is the size of floor in bytes.
+const floorSize = 16 << 20
+
 // Main runs the program and returns its exit code. args are the arguments after the program
 // name. To report a signal, the caller cancels ctx with an [Interrupt] as the cause.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+		floor = make([]byte, floorSize)
 	}
 	root := newRootCmd(
 		newCopyCmd(engine.Run),

@@ -80,12 +80,12 @@ func TestEveryDrawingIsOneWrite(t *testing.T) {
 }
 
 func TestPrinterMayBeUsedFromSeveralGoroutines(t *testing.T) {
-	s := screentest.New(80, 500)
+	s := screentest.New(80, 150)
 	p := &printer{w: s}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			for j := range 100 {
+			for j := range 25 {
 				p.Bar(fmt.Sprintf("bar %d\nof two lines", j))
 				p.Line(fmt.Sprintf("line %d", i))
 			}
@@ -93,7 +93,7 @@ func TestPrinterMayBeUsedFromSeveralGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 	p.Bar("")
-	require.Len(t, s.Lines(), 400)
+	require.Len(t, s.Lines(), 100)
 	for _, line := range s.Lines() {
 		require.Regexp(t, `^line \d$`, line)
 	}

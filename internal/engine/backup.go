@@ -13,28 +13,30 @@ import (
 	"github.com/seed65876f4f/sealift/internal/route"
 )
 
-// backup is the directory in which a destination keeps what the run replaces. A file gets
-// a further name there, a hard link, before its own name is replaced: at no instant it has
-// none. If the run is stopped between the two, the next one finds that link.
+// backup is the directory in which a destination keeps replaced files (--backup-dir). A file
+// gets a hard link there before another file gets its name, so it has a name at every instant.
+// If the run is stopped between these two steps, the next run finds the link and makes no
+// second one.
 type backup struct {
 	*route.Backup
-	base *fsys.Dir // where Parts begin
+	base *fsys.Dir // Parts are relative to it; the destination's root unless Outside
 
 	id   atomic.Pointer[fsys.ID] // of the directory itself, once it exists
 	kept atomic.Int64            // names that were replaced and are kept
 }
 
-// backupState is what is known of the backup directory that a directory has. The lock is
-// held while that is made.
+// backupState is the state of the backup directory that corresponds to one directory of the
+// destination. Its lock is held while that directory is created.
 type backupState struct {
 	sync.Mutex
-	durable bool // the names that lead to it are on the device
+	durable bool // the directory and its ancestors have durable names
 }
 
-// openBackup opens the destination's backup directory as far as it exists. It refuses the
-// run where nothing could be kept.
+// openBackup opens as much of the destination's backup directory as exists, and refuses a
+// place that cannot keep files: another file system, one without hard links, or a symbolic
+// link. Directories that do not exist are created when the first file is kept.
 func (t *target) openBackup(r *run) error {
-	idle := r.opts.Policy == PolicyNever || r.opts.Policy == PolicyProtect // which replace nothing
+	idle := r.opts.Policy == PolicyNever || r.opts.Policy == PolicyProtect // these replace nothing
 	if t.Backup == nil || t.root == nil || idle {
 		return nil
 	}
@@ -80,7 +82,7 @@ func (t *target) openBackup(r *run) error {
 	if info.ID.Dev != t.dev {
 		return refuse("is on another file system than the destination; files are kept there by hard links")
 	}
-	if r.opts.DryRun { // which makes no link to find out
+	if r.opts.DryRun { // the probe would create a link
 		return nil
 	}
 	err = probeLink(t.root, dir)
@@ -94,7 +96,7 @@ func (t *target) openBackup(r *run) error {
 	return refuse("cannot be written: " + route.Reason(err))
 }
 
-// learn records which directory the backup directory is.
+// learn records the identity of the backup directory.
 func (b *backup) learn(dir *fsys.Dir) error {
 	info, err := dir.Stat()
 	if err == nil {
@@ -103,7 +105,7 @@ func (b *backup) learn(dir *fsys.Dir) error {
 	return err
 }
 
-// is reports whether a directory of the destination is the backup directory.
+// is reports whether id is the identity of the backup directory. A nil backup has none.
 func (b *backup) is(id fsys.ID) bool {
 	if b == nil {
 		return false
@@ -112,15 +114,15 @@ func (b *backup) is(id fsys.ID) bool {
 	return own != nil && *own == id
 }
 
-// closeBackup closes what openBackup has opened.
+// closeBackup closes the directory that openBackup has opened.
 func (t *target) closeBackup() {
 	if t.backup != nil && t.backup.base != t.root {
 		t.backup.base.Close()
 	}
 }
 
-// probeLink reports, by its error, whether files of one directory can be linked into
-// another. It leaves nothing behind.
+// probeLink checks that a file of one directory can get a hard link in another. Its error is
+// that of the link. It leaves no file behind.
 func probeLink(from, to *fsys.Dir) error {
 	file, err := from.Create(true)
 	if err != nil {
@@ -134,8 +136,8 @@ func probeLink(from, to *fsys.Dir) error {
 	return to.Remove(name)
 }
 
-// keepOld gives what has the transfer's name a name in the backup directory, if there is
-// one, because it is about to be replaced. What this run has made itself is not kept.
+// keepOld links the file that a transfer is about to replace into the backup directory, if
+// there is one. Files that this run created are not kept.
 func (r *run) keepOld(p *transfer) error {
 	if p.target.backup == nil || !p.exists || p.made {
 		return nil
@@ -147,20 +149,22 @@ func (r *run) keepOld(p *transfer) error {
 	return r.backUp(p.dd, p.dir, p.name)
 }
 
-// replacing is called immediately before what has the transfer's name is replaced.
+// replacing must be called immediately before a transfer replaces an existing file. It checks
+// that this task may still commit, and keeps the old file. It checks again afterwards, because
+// keeping a file can take long.
 func (r *run) replacing(p *transfer) error {
 	err := r.mayCommit()
 	if err == nil {
 		err = r.keepOld(p)
 	}
-	if err == nil && p.target.backup != nil { // which may have taken long
+	if err == nil && p.target.backup != nil {
 		err = r.mayCommit()
 	}
 	return err
 }
 
-// backUp links the entry name of dir, which dd is about, into the backup directory. The link
-// is on the device, if the copy will be, when backUp returns.
+// backUp links the entry name of dir into the backup directory of dd; dir is the open
+// directory of dd. The link is durable when backUp returns, unless --sync=none was given.
 func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 	old, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
@@ -183,9 +187,10 @@ func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 	return err
 }
 
-// linkNumbered links the entry name of dir, which has the identity id, into to: under its
-// name, or the first free one of NAME.~1~, NAME.~2~ and so on. If the entry has one of
-// these names already, an interrupted run has linked it.
+// linkNumbered links the entry name of dir into the directory to: under the same name, or the
+// first free one of NAME.~1~, NAME.~2~ and so on. id is the identity of the entry. If one of
+// these names belongs to the same file already, an interrupted run has linked it, and
+// linkNumbered adds no name.
 func linkNumbered(dir *fsys.Dir, name string, id fsys.ID, to *fsys.Dir) error {
 	kept := name
 	for n := 1; ; n++ {
@@ -200,8 +205,8 @@ func linkNumbered(dir *fsys.Dir, name string, id fsys.ID, to *fsys.Dir) error {
 	}
 }
 
-// backupDir opens the directory that keeps what is replaced in dd, and makes it if it does
-// not exist. The caller closes it.
+// backupDir opens the directory that keeps the replaced files of dd, and creates it and its
+// ancestors if they do not exist. The caller closes it.
 func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 	dd.backup.Lock()
 	defer dd.backup.Unlock()
@@ -236,10 +241,9 @@ func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 	return dir, nil
 }
 
-// enterBackup opens the directory name of up, a backup directory, and makes it like the
-// directory of the destination that dd is if it does not exist. The name is on the device,
-// if the copy will be, when enterBackup returns: what is linked into the directory is lost
-// without it.
+// enterBackup opens the subdirectory name of the backup directory up. If it does not exist,
+// enterBackup creates it with the owner, mode and ACLs of dd. It syncs up unless --sync=none
+// was given: without a durable name, the links in the directory would be lost in a power cut.
 func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	sub, err := up.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -249,7 +253,7 @@ func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, er
 		}
 		sub, err = up.OpenDir(name)
 		if err == nil && made == nil {
-			err = r.likeCounterpart(dd, sub)
+			err = r.copyAccess(dd, sub)
 		}
 	}
 	if err == nil && r.opts.Sync != SyncNone && !dd.backup.durable {
@@ -264,9 +268,10 @@ func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, er
 	return sub, nil
 }
 
-// likeCounterpart gives a new backup directory the owner, mode and ACLs of the directory of
-// the destination that dd is. Its owner may always use it: later runs link files into it.
-func (r *run) likeCounterpart(dd *destDir, dir *fsys.Dir) error {
+// copyAccess gives dir, a new backup directory, the owner, mode and ACLs of the destination's
+// directory dd. The owner always gets read, write and search permission, because later runs
+// link files into it.
+func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
 	have, err := dir.Stat()
 	if err != nil {
 		return err
@@ -280,7 +285,7 @@ func (r *run) likeCounterpart(dd *destDir, dir *fsys.Dir) error {
 	}
 	like.info.Mode |= 0o700
 	if r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
-		if like.xattrs, err = r.moveACL(dd, dir); err != nil {
+		if like.xattrs, err = r.replaceACLs(dd, dir); err != nil {
 			return err
 		}
 	}
@@ -288,9 +293,9 @@ func (r *run) likeCounterpart(dd *destDir, dir *fsys.Dir) error {
 	return err
 }
 
-// moveACL returns the ACLs of the directory that dd is, and removes those that dir has
-// inherited from its own parent.
-func (r *run) moveACL(dd *destDir, dir *fsys.Dir) ([]fsys.Xattr, error) {
+// replaceACLs removes the ACLs that dir has inherited from its parent, and returns those of
+// the destination's directory dd, which the caller sets.
+func (r *run) replaceACLs(dd *destDir, dir *fsys.Dir) ([]fsys.Xattr, error) {
 	isACL := func(name string) bool { return name == aclAccess || name == aclDefault }
 	inherited, err := dir.Xattrs(isACL)
 	if err != nil {

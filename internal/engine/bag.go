@@ -19,15 +19,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// This file makes each destination a BagIt bag. If the source is a directory, the copy is
-// written into the payload of a new bag, with the journal there, and the catalog writes the
-// tag files when the payload is complete. If the source is a bag, the copy is a bag already:
-// only bagit.txt waits until everything else is complete and durable.
+// This file makes each destination a BagIt bag. There are two cases:
 //
-// A destination without bagit.txt is no bag. So no power cut, and no run that was stopped or
-// that failed, leaves an incomplete bag that a program takes for a complete one.
+//   - The source is a directory. The copy goes into the payload directory of a new bag, which
+//     also holds the journal. The catalog writes the tag files when the payload is complete.
+//   - The source is a bag. The copy is then a bag without further work. Only bagit.txt is
+//     written last, when everything else is complete and durable.
+//
+// A directory without bagit.txt is no bag. So no program takes an incomplete copy for a
+// complete bag, even after a power cut, an interrupted run or a failed one.
 
-// bagMode says how the destinations become bags.
+// bagMode says how a run makes bags.
 type bagMode uint8
 
 const (
@@ -36,22 +38,23 @@ const (
 	bagAsIs         // the source is a bag
 )
 
-// BagOptions say what is written into the tag files.
+// BagOptions describe the tag files of new bags.
 type BagOptions struct {
 	Info  []bag.Field
 	Agent string // the value of Bag-Software-Agent
 }
 
-// targetBag is what a destination has to know of its bag.
+// targetBag is the state of the bag at one destination.
 type targetBag struct {
-	root      *fsys.Dir // nil if it does not exist yet, and if the source is a bag
-	sealed    bool      // it is complete, and nothing in it is changed
+	root      *fsys.Dir // of the bag, above the payload; nil if it does not exist yet, and if the source is a bag
+	sealed    bool      // the bag was complete before this run, which changes nothing in it
 	leftover  []string  // tag files and temporaries of an unfinished run
-	conflicts int64     // the collector's
-	warned    bool      // that it is incomplete
+	conflicts int64     // entries left alone by the policy; only the collector uses it
+	warned    bool      // the user was warned that the bag is incomplete
 }
 
-// bagModeOf returns how bags are made of the source.
+// bagModeOf returns the mode that follows from the options and the source: a directory with
+// bagit.txt is a bag.
 func (o *Options) bagModeOf() bagMode {
 	if o.Bag == nil {
 		return bagNone
@@ -62,7 +65,7 @@ func (o *Options) bagModeOf() bagMode {
 	return bagMake
 }
 
-// refuseBagOptions refuses options that do not go with the bag.
+// refuseBagOptions refuses options that cannot be combined with --bag in this mode.
 func (o *Options) refuseBagOptions(mode bagMode) error {
 	switch {
 	case mode == bagNone:
@@ -89,7 +92,8 @@ func (o *Options) refuseBagOptions(mode bagMode) error {
 	return nil
 }
 
-// refuseBagManifest refuses names of a line manifest that are not free in a bag.
+// refuseBagManifest refuses a value of --manifest that names no file in the root of the bag,
+// or a file of the bag itself.
 func (o *Options) refuseBagManifest() error {
 	name := o.Manifest
 	lower := strings.ToLower(name)
@@ -105,9 +109,11 @@ func (o *Options) refuseBagManifest() error {
 	return nil
 }
 
-// recognizeBag finds out whether the source is a bag, unless the copy gets a history, whose
-// hashes it would compute as well. If it is, the run computes the hashes
-// of its manifests as well. It refuses what cannot be in a bag.
+// recognizeBag prepares the run for a bag. With --bag, it refuses a source with entries that a
+// bag cannot hold. Without --bag, it detects a source that is a bag, and adds the hashes of
+// its manifests to those of the run, so that the copy validates the bag. It does not do that
+// for a copy with filters, without hashes or with --source-manifest=ignore, nor with --mhl,
+// which adds hashes too.
 func (r *run) recognizeBag() error {
 	if r.bagMode == bagMake {
 		return r.refuseUnfit()
@@ -132,10 +138,11 @@ func (r *run) recognizeBag() error {
 	return nil
 }
 
-// maxUnfit is how many names a refusal lists.
+// maxUnfit limits the names that the refusal of a source lists.
 const maxUnfit = 20
 
-// refuseUnfit refuses a source with entries that a bag cannot hold.
+// refuseUnfit walks the source and refuses it if it has entries that a bag cannot hold:
+// anything but regular files and directories, and names that are not UTF-8.
 func (r *run) refuseUnfit() error {
 	root, info, err := r.route.OpenSource() // the walk closes it
 	if err != nil {
@@ -156,7 +163,7 @@ func (r *run) refuseUnfit() error {
 	return failure.Refuse("a bag holds regular files with names in UTF-8 only, so nothing was copied: %s; leave them out with --exclude", list)
 }
 
-// unfitVisitor collects what a bag cannot hold.
+// unfitVisitor collects the entries that a bag cannot hold.
 type unfitVisitor struct {
 	mu    sync.Mutex
 	count int
@@ -191,7 +198,8 @@ func (v *unfitVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 func (v *unfitVisitor) Leave(*walk.Dir)                 {}
 func (v *unfitVisitor) Failed(*walk.Dir, string, error) {} // the copy reports it
 
-// openBag opens the root of the bag, whose payload is the destination's root.
+// openBag opens the root of the bag. The destination's root is the payload directory in it; if
+// another directory has that name now, the error is fsys.ErrMoved.
 func (t *target) openBag() error {
 	if t.BagDir == "" || t.root == nil {
 		return nil
@@ -212,7 +220,8 @@ func (t *target) openBag() error {
 	return err
 }
 
-// bagOptions are those of the catalog; nil if the destination is to be no bag.
+// bagOptions returns the catalog's options for the bag, nil if the destination does not become
+// a bag.
 func (t *target) bagOptions(r *run) *catalog.BagOptions {
 	if r.bagMode == bagNone {
 		return nil
@@ -223,7 +232,8 @@ func (t *target) bagOptions(r *run) *catalog.BagOptions {
 	}
 }
 
-// markerRoot is the directory of the marker of an incomplete copy: no payload has one.
+// markerRoot returns the directory for the marker of an incomplete copy. In a bag that is the
+// root of the bag, because the payload has only files of the source.
 func (t *target) markerRoot() *fsys.Dir {
 	if t.bag.root != nil {
 		return t.bag.root
@@ -231,7 +241,8 @@ func (t *target) markerRoot() *fsys.Dir {
 	return t.root
 }
 
-// bagIsComplete reports whether nothing is missing in the bag. If something is, it warns.
+// bagIsComplete reports whether every entry of the source is in the bag. If entries are
+// missing, it warns once.
 func (r *run) bagIsComplete(t *target) bool {
 	if r.bagMode == bagNone {
 		return true
@@ -246,16 +257,19 @@ func (r *run) bagIsComplete(t *target) bool {
 	return complete
 }
 
-// heldDeclaration is bagit.txt of a source that is a bag. It is written last.
+// heldDeclaration is bagit.txt of a source that is a bag. sealBags writes it last.
 type heldDeclaration struct {
 	content []byte
 	meta    *metadata
 }
 
-// maxHeld is the size of the longest bagit.txt that is copied, in bytes.
+// maxHeld is the largest size of a bagit.txt that is copied, in bytes. Real ones have less
+// than 100.
 const maxHeld = 64 << 10
 
-// holdDeclaration reads bagit.txt of the source and checks it.
+// holdDeclaration reads bagit.txt of the source into memory, and checks it against the
+// manifests of the bag. It reports a mismatch if the file is not usable; bagit.txt is not
+// written then.
 func (r *run) holdDeclaration() {
 	if r.bagMode != bagAsIs {
 		return
@@ -296,13 +310,14 @@ func (r *run) holdDeclaration() {
 	}
 }
 
-// isHeld reports whether an entry of the source is bagit.txt, which is written last.
+// isHeld reports whether the entry name of d is bagit.txt of a source that is a bag. The walk
+// passes over it, because sealBags writes it.
 func (r *run) isHeld(d *walk.Dir, name string) bool {
 	return r.bagMode == bagAsIs && d.Parent == nil && name == bag.DeclarationName
 }
 
-// sealBags writes bagit.txt of the source to the destinations whose copy of the bag is
-// complete and durable.
+// sealBags writes bagit.txt to those of the durable destinations whose copy of the bag is
+// complete, and sends the results to the collector.
 func (r *run) sealBags(durable []*target) {
 	if r.bagMode != bagAsIs || r.held == nil {
 		return
@@ -325,6 +340,8 @@ func (r *run) sealBags(durable []*target) {
 	}
 }
 
+// seal writes bagit.txt to one destination. Unless --sync=none was given, everything else in its
+// root is durable before the file gets its name, and the name is durable when seal returns.
 func (r *run) seal(t *target) error {
 	p, err := t.root.Create(false)
 	if err != nil {
@@ -352,7 +369,9 @@ func (r *run) seal(t *target) error {
 	return err
 }
 
-// checkOxum compares the payload that was read with what bag-info.txt of the source says.
+// checkOxum compares the number of bytes and files that were read of the payload with
+// Payload-Oxum in bag-info.txt of the source. It checks nothing after an error or an
+// interrupted copy, because the count is too small then.
 func (r *run) checkOxum() {
 	if !r.validates {
 		return
@@ -365,7 +384,8 @@ func (r *run) checkOxum() {
 	}
 }
 
-// countPayload adds a file of the payload of a source that is a bag. The collector calls it.
+// countPayload counts a file if it is in the payload of a source that is a bag. Only the
+// collector calls it.
 func (r *run) countPayload(f *result) {
 	if r.validates && f.kind == fsys.Regular && bag.InPayload(f.path) {
 		r.payload.Files++
@@ -373,8 +393,8 @@ func (r *run) countPayload(f *result) {
 	}
 }
 
-// emptyDirs collects directories of the source without entries, which no manifest of a bag
-// lists.
+// emptyDirs collects the empty directories of the source, because the manifests of a bag do
+// not list them.
 type emptyDirs struct {
 	sync.Mutex
 	count int
@@ -389,7 +409,8 @@ func (e *emptyDirs) add(path string) {
 	}
 }
 
-// warnEmptyDirs warns, once, of directories that are in the payload and in no manifest.
+// warnEmptyDirs warns, in one message, of the empty directories that were copied into the
+// payload.
 func (r *run) warnEmptyDirs() {
 	e := &r.emptyDirs
 	e.Lock()

@@ -15,10 +15,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
-// This file decides whether a bag may be made at a destination.
+// This file decides whether a run may make a bag at a destination.
 
-// inspectBag finds out whether the destination is free for the bag, is an unfinished bag of
-// the same source, or is the complete bag. Anything else is refused.
+// inspectBag accepts a destination that does not exist, is empty, holds an unfinished bag of
+// the same source, or holds the complete bag, and refuses any other. It sets t.bag.sealed for
+// a complete bag, and t.bag.leftover for an unfinished one.
 func (r *run) inspectBag(t *target) error {
 	if r.bagMode == bagNone {
 		return nil
@@ -56,7 +57,7 @@ func (r *run) inspectBag(t *target) error {
 	}
 	payload, err := root.OpenDir(bag.PayloadName)
 	if errors.Is(err, fs.ErrNotExist) {
-		return notEmpty(t)
+		return refuseNotEmpty(t)
 	}
 	if err != nil {
 		return err
@@ -87,19 +88,21 @@ func (r *run) inspectBag(t *target) error {
 	return nil
 }
 
-// mostRootNames is how many names of a directory are read to judge it.
+// mostRootNames limits the names that inspectBag reads of one directory.
 const mostRootNames = 100_000
 
-func notEmpty(t *target) error {
+// refuseNotEmpty returns the refusal of a destination with entries of unknown origin.
+func refuseNotEmpty(t *target) error {
 	return failure.Refuse("destination %s is not empty; a bag needs a new or an empty directory", quoteName(t.Given))
 }
 
-// refuseJournal refuses a directory that is not empty, unless it has the journal of an
-// unfinished copy of this source, or of one that has not begun.
+// refuseJournal refuses dir, which has the given entries, unless its journal has a log of an
+// unfinished copy of this source. A directory whose only entry is a journal without logs is
+// accepted, too: that copy wrote nothing.
 func (r *run) refuseJournal(t *target, dir *fsys.Dir, names []string) error {
 	journal, err := dir.OpenDir(resume.JournalName(""))
 	if errors.Is(err, fs.ErrNotExist) {
-		return notEmpty(t)
+		return refuseNotEmpty(t)
 	}
 	if err != nil {
 		return err
@@ -123,12 +126,14 @@ func (r *run) refuseJournal(t *target, dir *fsys.Dir, names []string) error {
 	case logs > 0 && !own:
 		return failure.Refuse("destination %s has an unfinished copy from another source", quoteName(t.Given))
 	case logs == 0 && len(names) > 1:
-		return notEmpty(t)
+		return refuseNotEmpty(t)
 	}
 	return nil
 }
 
-// refuseOtherBag refuses a complete bag that is not the one that this run would make.
+// refuseOtherBag refuses a complete bag at the destination, unless it can be this run's own.
+// In bagMake, Sealift must have written it. In bagAsIs, its bagit.txt and manifests must equal
+// those of the source.
 func (r *run) refuseOtherBag(t *target, root *fsys.Dir) error {
 	if r.bagMode == bagMake {
 		f, info, err := root.OpenRegular(bag.InfoName)
@@ -160,7 +165,8 @@ func (r *run) refuseOtherBag(t *target, root *fsys.Dir) error {
 	return nil
 }
 
-// sameContent reports whether two directories have equal files of a name.
+// sameContent reports whether the regular files of one name in two directories have equal
+// content.
 func sameContent(a, b *fsys.Dir, name string) (bool, error) {
 	f, info, err := a.OpenRegular(name)
 	if err != nil {

@@ -21,7 +21,7 @@ func (r *run) openManifests() {
 	o := catalog.SourceOptions{
 		Hashes: r.opts.Hashes,
 		File:   r.route.Name,
-		Check:  r.opts.SourceManifest != SourceManifestIgnore && r.task == nil, // which has a shard that says it
+		Check:  r.opts.SourceManifest != SourceManifestIgnore && r.rules.completes, // a shard has what they list
 		Bag:    r.validates,
 	}
 	for _, d := range r.route.Destinations {
@@ -66,6 +66,7 @@ func (t *target) openCatalog(r *run) (err error) {
 		Spill:     t.newSpill,
 		MediaList: r.mediaListOf(t),
 		Unlined:   r.listed - min(r.opts.lines(), r.listed),
+		ReadsBack: r.opts.Verify != VerifyOff,
 	}
 	if r.histories != nil {
 		o.History = r.histories.of(r, t)
@@ -114,14 +115,7 @@ func (r *run) checkGiven(t *target) error {
 // startCatalog lets the catalog write, except in a dry run: nothing refuses the run any
 // more, and the journal of unfinished runs has been read.
 func (t *target) startCatalog(r *run) error {
-	var unfinished catalog.Interrupted
-	if t.log != nil && t.log.Interrupted {
-		unfinished = t.log
-	}
-	if r.opts.merging != nil { // the plan has moved the manifests aside, and the parts have all changes
-		unfinished = untouched{}
-	}
-	t.catalog.Resume(unfinished)
+	t.catalog.Resume(r.mode.interrupted(t))
 	if r.opts.DryRun {
 		return nil
 	}

@@ -11,11 +11,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// checkEvery is the time between two checks whether a checkpoint is due.
+// checkEvery is the default interval at which a destination's goroutines check whether a
+// checkpoint is due, and flush the log.
 const checkEvery = 50 * time.Millisecond
 
 // makeCheckpoints makes the checkpoints of one destination until checkpointsEnded is closed:
-// when they are due, and when its group of small files asks for a flush.
+// whenever one is due, and whenever the limit of unwritten small files asks for a flush.
 func (t *target) makeCheckpoints(r *run) {
 	clock := r.sheet.Aside()
 	defer clock.Stop()
@@ -32,7 +33,7 @@ func (t *target) makeCheckpoints(r *run) {
 		}
 		if t.isDropped() {
 			if t.group != nil {
-				t.group.Leave() // no worker must wait for its bytes
+				t.group.Leave() // otherwise workers would wait for its bytes
 			}
 			continue
 		}
@@ -49,8 +50,8 @@ func (t *target) makeCheckpoints(r *run) {
 	}
 }
 
-// flushLog hands the log to the system every checkEvery, also while a checkpoint waits for
-// the device.
+// flushLog writes the buffered records of the log to its file every checkEvery. It runs in its
+// own goroutine, so that a checkpoint that waits for the device does not delay it.
 func (t *target) flushLog(r *run) {
 	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
@@ -67,24 +68,25 @@ func (t *target) flushLog(r *run) {
 	}
 }
 
-// dropUnwritten drops a destination whose device did not take what was written. Data that
-// no earlier checkpoint covers may be lost. It is not flushed again, because the kernel
-// reports such an error once and success afterwards.
+// dropUnwritten drops a destination after its device failed to take written data. Data that no
+// earlier checkpoint covers may be lost. The caller must not flush again: the kernel reports a
+// writeback error once, and success afterwards.
 func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.unwritten.Store(true)
 	t.drop(r, path, fmt.Errorf("what was written cannot be flushed to the device: %w", err))
 }
 
-// checkpoint flushes to the device what was copied so far, and records that it is there.
-// flush asks for everything, whether there is something to record or not.
+// checkpoint makes everything durable that was copied since the last checkpoint, and records
+// that in the log. With flush it flushes the file system even if the log has nothing to
+// record.
 func (t *target) checkpoint(r *run, flush bool) error {
 	err := t.log.Checkpoint(func(g *resume.Group) error {
 		if err := t.flushGroup(g, flush); err != nil {
 			return err
 		}
 		if t.behind != nil && !g.Empty() {
-			// The kernel reports a writeback error once, and that may have been to the
-			// device's goroutine.
+			// The kernel reports a writeback error once. The goroutine that writes to this
+			// device may have received it.
 			t.behind.Drain()
 		}
 		if t.unwritten.Load() {
@@ -101,12 +103,14 @@ func (t *target) checkpoint(r *run, flush bool) error {
 	return err
 }
 
-// flushGroup makes the group durable.
+// flushGroup makes the files and names of a group durable. If the group has files, or if flush
+// is set, it flushes the file system where that is reliable. It syncs the other files
+// separately.
 func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 	whole := t.wholeFS && (g.Files > 0 || flush)
 	if whole {
-		// One flush of the file system is cheaper for many files; for a few it is not,
-		// because it also writes other programs' data.
+		// A flush of the file system is faster for many files. For a few it is slower, because
+		// it also writes data of other programs.
 		var mark int64
 		if t.group != nil {
 			mark = t.group.Mark()
@@ -131,7 +135,7 @@ func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 	return err
 }
 
-// syncNames makes the names of files durable that were synced separately.
+// syncNames syncs the directories of a group and then the drives.
 func (t *target) syncNames(g *resume.Group) error {
 	if err := t.syncDirs(g.Dirs); err != nil {
 		return err
@@ -139,8 +143,8 @@ func (t *target) syncNames(g *resume.Group) error {
 	return t.syncDrives()
 }
 
-// syncDirs makes the names of files durable that were synced separately. in has a path in
-// each of the directories.
+// syncDirs syncs directories. in maps an arbitrary key of each directory to a path in it,
+// relative to the destination's root.
 func (t *target) syncDirs(in map[string]string) error {
 	if len(in) == 0 {
 		return nil
@@ -152,7 +156,8 @@ func (t *target) syncDirs(in map[string]string) error {
 		if err == nil {
 			err = t.sync(dir)
 		}
-		// A directory whose final mode denies access was synced before it got the mode.
+		// A directory whose final mode denies access was already synced before it got that
+		// mode.
 		if err != nil && !fsys.NotPermitted(err) && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -160,8 +165,8 @@ func (t *target) syncDirs(in map[string]string) error {
 	return nil
 }
 
-// sync syncs one file or directory: with --sync=end only as far as the drive, because
-// syncDrives follows.
+// sync syncs one file or directory. If the drives are flushed later (--sync=end), the data
+// only has to reach the drive, because syncDrives follows.
 func (t *target) sync(o interface {
 	Sync() error
 	SyncToDrive() error
@@ -172,8 +177,8 @@ func (t *target) sync(o interface {
 	return o.Sync()
 }
 
-// syncDrives flushes the drives' own caches after files were synced separately: once for
-// many files, see docs/adr/0002.
+// syncDrives flushes the drives' write caches, once after many files were synced separately.
+// See docs/adr/0002.
 func (t *target) syncDrives() error {
 	if !t.drivesLater {
 		return nil
@@ -189,7 +194,8 @@ func (t *target) syncDrives() error {
 	return nil
 }
 
-// syncFS flushes the destination's file system, and those mounted in it.
+// syncFS flushes the file systems that are mounted below the destination's root, and then the
+// root's own.
 func (t *target) syncFS() error {
 	if err := t.syncMounts(); err != nil {
 		return err
@@ -197,7 +203,8 @@ func (t *target) syncFS() error {
 	return syncFS(t.root)
 }
 
-// syncFS flushes one file system. FAT's own way does not flush the device's cache.
+// syncFS flushes the file system of d. On FAT, syncfs does not flush the cache of the drive,
+// so the directory is synced, too.
 func syncFS(d *fsys.Dir) error {
 	err := d.SyncFS()
 	if err == nil && !d.KeepsChangeTime() {
@@ -206,7 +213,8 @@ func syncFS(d *fsys.Dir) error {
 	return err
 }
 
-// syncMounts flushes the file systems below the root, where that reaches their devices.
+// syncMounts flushes each file system below the root where syncfs is reliable. The files of
+// others are synced separately.
 func (t *target) syncMounts() error {
 	for _, s := range t.fileSystems.all() {
 		if s.dir != t.root && s.dir.SyncFSReliable() {

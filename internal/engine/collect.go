@@ -14,12 +14,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// message is what goroutines send to the one collector. Only one of event, result, barrier
-// and folded is set.
+// message is what goroutines send to the one collector. Only one of event, result, barrier,
+// synced and folded is set.
 type message struct {
 	event   *Event        // to report; nil for none
 	result  *result       // of an entry; nil for none
 	barrier chan struct{} // closed when all earlier messages have been dealt with
+	synced  *destDir      // was synced, after the results of all its entries were sent
 	folded  *target       // takes a name of the source for the same as another one's
 	below   string        // the directory of that name, or ""
 	file    string        // the path of the file of that name in the manifest, or ""
@@ -56,10 +57,9 @@ type targetResult struct {
 // manifests' records, and calls Options.Report.
 func (r *run) collect() {
 	for m := range r.messages {
-		if m.event != nil {
+		if m.event != nil && r.mode.record(r, *m.event) {
 			r.count(*m.event)
 			r.undone.event(*m.event)
-			r.task.event(r, *m.event)
 			r.deliver(*m.event)
 		}
 		if m.result != nil {
@@ -69,6 +69,9 @@ func (r *run) collect() {
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 			r.results.Put(m.result)
+		}
+		if m.synced != nil {
+			m.synced.target.log.SyncedNames(m.synced.src.Path())
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
 			if m.file != "" { // an earlier manifest may list what the name leads to
@@ -150,7 +153,7 @@ func (r *run) account(f *result) {
 		} else if c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
 				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
-				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known,
+				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it
 				c.Drop(t.alias)
@@ -302,9 +305,6 @@ func (r *run) reason(e *entry, p *transfer) string {
 }
 
 func (r *run) report(e Event) {
-	if r.opts.merging != nil && !r.opts.merging.isNew(e) {
-		return
-	}
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
 	}

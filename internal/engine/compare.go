@@ -11,9 +11,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// compare compares the transfers that are in stateComparing: it reads the source once, and
-// beside it every destination's file until that differs. No file counts as equal if the
-// source does not match its manifests. The error is the source's.
+// compare compares the content of the source with the existing files of all transfers that are
+// in stateComparing. It reads the source once, and each destination's file until that differs.
+// If the source does not match its manifests, no file counts as equal. The error is about the
+// source; errors of a destination fail its transfer.
 func (r *run) compare(e *entry) error {
 	if !e.has(stateComparing) {
 		return nil
@@ -30,8 +31,9 @@ func (r *run) compare(e *entry) error {
 		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
 		c.differs = !c.regular || info.Size != e.meta.info.Size
 		if p.decision.suspect && (!c.differs || p.decision.remains) {
-			// The page cache may hold other data than the device. A file that the device did
-			// not take, or cannot give back, is copied again.
+			// The page cache and the device may hold different data after an interrupted run.
+			// A file whose data did not reach the device, or that the device cannot return, is
+			// copied again.
 			if _, err := f.DropCache(); err != nil {
 				c.differs = true
 			}
@@ -76,8 +78,8 @@ func (r *run) compare(e *entry) error {
 	return nil
 }
 
-// endComparison follows the decision for an equal or a different file. broken: the source
-// does not match its manifests, which was reported.
+// endComparison does what the decision says for an equal or a different file. broken says that
+// the source does not match its manifests. compare has reported that.
 func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
@@ -116,8 +118,8 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	return nil
 }
 
-// damaged reports whether an earlier manifest lists the file with the digests of the
-// source: if the file differs from the source, it has been damaged since.
+// damaged reports whether an earlier manifest lists the file with the digests of the source. A
+// file that differs from the source nevertheless was damaged after that manifest was written.
 func (d *decision) damaged(source hash.Digests) bool {
 	for i, digest := range d.line {
 		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
@@ -127,16 +129,16 @@ func (d *decision) damaged(source hash.Digests) bool {
 	return d.line.Any()
 }
 
-// proveWhole reads what an interrupted run has written from the device and compares it
-// with the digests of what that run read. If they are equal, the source need not be read.
-// If not, or if the file cannot be read, the comparison with the source follows. An error
-// says that the run was stopped.
+// proveWhole checks a file that an interrupted run has copied: it reads the file from the
+// device and compares the digests with those that the interrupted run recorded. If they are
+// equal, the source need not be read. Otherwise the caller compares the file with the source.
+// The error is that of the context only.
 func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, err error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
 	p := c.transfer
-	// Not counted: the progress is that of the source.
+	// Without counters: progress counts the bytes of the source.
 	quiet := pipe.Pipe{Pool: r.pipe.Pool, QueueSize: r.pipe.QueueSize}
 	_, _, err = quiet.ReadBack(r.ctx, c.file, info, set, pipe.CacheDrop, e.clock, p.target.place())
 	if stopped := r.ctx.Err(); stopped != nil {
@@ -150,9 +152,9 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	return true, nil
 }
 
-// isRemains reports whether the destination's file holds nothing but bytes that the source
-// has at the same place, and zeros. After a power cut, a file of an interrupted run can lack
-// its end, and have zeros where data was not written. Replacing such a file loses nothing.
+// isRemains reports whether every byte of the destination's file is zero or equals the byte of
+// the source at the same offset. After a power cut, a file of an interrupted run can be
+// truncated, and can have zeros where data was not written. Replacing that file loses nothing.
 func (r *run) isRemains(e *entry, c *comparison) (bool, error) {
 	if !c.regular {
 		return false, nil
@@ -168,7 +170,7 @@ func (r *run) isRemains(e *entry, c *comparison) (bool, error) {
 		if err != nil || have == 0 {
 			return err == nil, err
 		}
-		n, err := e.file.ReadAt(b.Buf[:half], off) // of this length also past the page cache
+		n, err := e.file.ReadAt(b.Buf[:half], off) // half a buffer, because O_DIRECT needs aligned lengths
 		if err != nil || n < have {
 			return false, err
 		}
@@ -184,8 +186,8 @@ func (r *run) isRemains(e *entry, c *comparison) (bool, error) {
 	}
 }
 
-// syncKept syncs a file that existed already and is going to be listed, if its file system
-// needs that for each file.
+// syncKept syncs an existing file that the manifest is going to list, if its file system needs
+// a sync of each file.
 func (p *transfer) syncKept(f *fsys.File) error {
 	if !p.dd.system.syncEach {
 		return nil
@@ -197,7 +199,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 	return err
 }
 
-// comparison is one destination's side of compare.
+// comparison is the state of compare for one destination's file.
 type comparison struct {
 	transfer *transfer
 	file     *fsys.File
@@ -206,9 +208,10 @@ type comparison struct {
 	err      error
 }
 
-// readBeside reads the source to its end, or until every destination differs and no
-// earlier line has to be compared with the digests. Source and destinations share one
-// buffer, a half each. The digests are the source's, nil if it was not read to the end.
+// readBeside reads the source and the destinations' files at the same offsets and compares
+// them. It ends at the end of the source, or earlier if no file can be equal any more and no
+// digest is needed to compare with an earlier line. Source and destinations share one buffer,
+// half of it each. The digests are those of the source, nil if it was not read to its end.
 func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	b, err := r.pipe.Pool.Get(r.ctx)
 	if err != nil {
@@ -253,7 +256,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 				continue
 			}
 			e.clock.At(timing.Read, c.transfer.target.place())
-			// One byte more where the source has ended: the other may go on.
+			// At the end of the source, read one byte more: the other file may be longer.
 			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
 			if err != nil {
 				c.err = failure.At(err, off+int64(m))

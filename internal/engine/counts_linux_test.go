@@ -74,7 +74,7 @@ func (o *runReport) actions() (list []string) {
 }
 
 // A dry run reports for each entry just what the run then does, and counts the same.
-func TestADryRunSaysWhatTheRunDoes(t *testing.T) {
+func TestADryRunReportsWhatTheRunDoes(t *testing.T) {
 	t.Parallel()
 	for _, policy := range allPolicies() {
 		for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -43,6 +44,7 @@ type observation struct {
 	journal   journalView
 	line      hash.Digests // of the previous manifests; see catalog.Kept
 	lineHolds bool         // it is complete, and the source's own manifests list nothing else
+	lineAt    catalog.Line // which line that is; see catalog.Outcome
 }
 
 // journalView is what the journal of an interrupted run says of a file at the destination.
@@ -71,6 +73,7 @@ type content struct {
 	digests hash.Digests // which the manifest lists; nil if they are unknown
 	fresh   bool         // this run has found that they are the source's: the journal lists the file
 	known   bool         // the journal of an interrupted run lists the file
+	line    catalog.Line // of an earlier run, which has the digests; see catalog.Outcome
 }
 
 // conflictError says why an entry is left alone, and which policy would replace it.
@@ -218,7 +221,7 @@ func (o *observation) keepLine() decision {
 		d.line = o.line
 	}
 	if o.lineHolds {
-		d.content.digests = o.line
+		d.content.digests, d.content.line = o.line, o.lineAt
 		return d
 	}
 	return d.doubted()
@@ -265,20 +268,12 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		}
 		if o.hashing && o.upToDate() {
 			if r.listed == len(r.opts.Hashes) { // else a source that is a bag has others to compare
-				o.line, o.lineHolds = r.kept(e, p)
+				o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
 				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 			}
 		}
 	}
 	return o, err
-}
-
-// kept is what the previous manifests of the destination list for the entry; see catalog.Kept.
-func (r *run) kept(e *entry, p *transfer) (digests hash.Digests, complete bool) {
-	if e.planned != nil {
-		return r.task.previous(e.planned, p.target.index)
-	}
-	return p.target.catalog.Kept(e.manifestPath(p))
 }
 
 // observed is what the descriptions of an entry and of what has its name say.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -115,7 +114,7 @@ func (dd *destDir) prepare(r *run) destState {
 			return destAbsent
 		}
 		dd.handle, dd.empty = t.handle, t.created
-		dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
+		dd.fresh = dd.empty || t.lackedPlanned(dd.src)
 		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
@@ -135,7 +134,7 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
-		if r.task == nil { // every task meets it; the merge counts it
+		if r.rules.completes { // every task meets it; the merge counts it
 			r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		}
 		return destRefused
@@ -153,7 +152,7 @@ func (dd *destDir) prepare(r *run) destState {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.fresh = dd.empty || r.plannedAbsent(dd.src, t)
+	dd.fresh = dd.empty || t.lackedPlanned(dd.src)
 	info, err := dir.Stat()
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
@@ -205,7 +204,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if err == nil {
 		return dir, nil
 	}
-	if fsys.NotPermitted(err) && r.mayTakeOver() {
+	if fsys.NotPermitted(err) && r.rules.takesOver {
 		dir, dd.originalMode, err = up.TakeOver(name)
 		dd.tookOver = err == nil
 		return dir, err
@@ -255,15 +254,6 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	return up.OpenDir(name)
 }
 
-// mayTakeOver reports whether the run gives itself access to directories that deny it. A task
-// does so where merge sets the mode that the directory gets in the end.
-func (r *run) mayTakeOver() bool {
-	if r.task != nil {
-		return r.opts.Policy != PolicyNever && r.opts.Preserve&PreserveMode != 0
-	}
-	return !r.opts.DryRun
-}
-
 // inspect reads the properties of the opened directory, and lists the names in it.
 func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	t := dd.target
@@ -275,7 +265,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	if dd.info, err = dir.Stat(); err != nil {
 		return fail(err)
 	}
-	if r.mayTakeOver() && !dd.empty && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
+	if r.rules.takesOver && !dd.empty && dd.info.Mode&0o300 != 0o300 && !dd.tookOver && !dir.Writable() {
 		if err := dir.Chmod(dd.info.Mode | 0o700); err == nil {
 			dd.tookOver, dd.originalMode = true, dd.info.Mode
 		}
@@ -365,136 +355,4 @@ func (dd *destDir) existed(name string) bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
 	return dd.existing != nil && dd.existing.has(name)
-}
-
-// collision explains why name exists although it was neither there before nor
-// made by this run. Either another process made it: then collision returns nil, and
-// maybeExists reports true from now on. Or the file system takes it for the same as another name, which may be
-// another of the source's. src and info are the source's directory and entry.
-func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsys.Info) error {
-	dd.mu.Lock()
-	defer dd.mu.Unlock()
-	other, err := aliasOf(dir, name)
-	if err != nil {
-		return err
-	}
-	if other == name {
-		if other, err = twinOf(dir, name, src, info); err != nil {
-			return err
-		}
-		if other != "" {
-			return &collisionError{other}
-		}
-	} else {
-		if other == "" || dd.existing == nil || !dd.existing.has(other) {
-			return &collisionError{other}
-		}
-		if in, err := src.Acquire(); err != nil {
-			return err
-		} else {
-			sibling, err := in.Lstat(other)
-			src.Release()
-			if err == nil && (sibling.ID != info.ID || info.Nlink > 1) {
-				return &collisionError{other}
-			}
-		}
-		if first, ok := dd.claimedBy[other]; ok && first != name {
-			return &collisionError{first}
-		}
-		if dd.claimedBy == nil {
-			dd.claimedBy = map[string]string{}
-		}
-		dd.claimedBy[other] = name
-	}
-	if dd.appeared == nil {
-		dd.appeared = map[string]bool{}
-	}
-	dd.appeared[name] = true
-	return nil
-}
-
-// aliasFor is the existing name that name is the same as at the destination, as
-// found by collision.
-func (dd *destDir) aliasFor(name string) (other string, ok bool) {
-	dd.mu.Lock()
-	defer dd.mu.Unlock()
-	for other, claimer := range dd.claimedBy {
-		if claimer == name {
-			return other, true
-		}
-	}
-	return "", false
-}
-
-// aliasOf returns the name under which dir lists the entry that it finds by
-// name; "" if that is unknown.
-func aliasOf(dir *fsys.Dir, name string) (string, error) {
-	alias := ""
-	err := dir.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
-		switch {
-		case string(listed) == name:
-			alias = name
-			return false
-		case alias == "" && strings.EqualFold(string(listed), name):
-			alias = string(listed)
-		}
-		return true
-	})
-	if err != nil || alias == name {
-		return alias, err
-	}
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return "", err
-	}
-	if alias == "" && info.ID.Ino != 0 {
-		err = dir.Each(func(listed []byte, ino uint64, _ fsys.Kind) bool {
-			if ino == info.ID.Ino {
-				alias = string(listed)
-			}
-			return alias == ""
-		})
-	}
-	return alias, err
-}
-
-// twinOf returns another name of the source directory src that dir, which lists
-// name, takes for the same; "" if there is none. A file system can list a name as
-// it was not made: in lower case (ntfs-3g's ignore_case), or in another form of
-// Unicode (HFS+). A hard link of the source that is one at the destination is none:
-// another process has made it, or a server whose answer was lost.
-func twinOf(dir *fsys.Dir, name string, src *walk.Dir, own fsys.Info) (string, error) {
-	info, err := dir.Lstat(name)
-	if err != nil || info.ID.Ino == 0 {
-		return "", err
-	}
-	in, err := src.Acquire()
-	if err != nil {
-		return "", err
-	}
-	defer src.Release()
-	twin := ""
-	err = in.Each(func(listed []byte, _ uint64, _ fsys.Kind) bool {
-		if sibling := string(listed); sibling != name {
-			other, err := dir.Lstat(sibling)
-			if err != nil || other.ID != info.ID {
-				return true
-			}
-			if from, err := in.Lstat(sibling); err != nil || from.ID != own.ID || other.Nlink == 1 {
-				twin = sibling
-			}
-		}
-		return twin == ""
-	})
-	return twin, err
-}
-
-// collisionError says that a file system folds two names of the source together.
-type collisionError struct{ other string }
-
-func (e *collisionError) Error() string {
-	if e.other == "" {
-		return "the destination takes this name for the same as another one"
-	}
-	return "the destination takes this name for the same as " + quoteName(e.other)
 }

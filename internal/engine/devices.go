@@ -6,23 +6,23 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// leastBehind is the size of a file from which on writeback follows it while it is
-// written. Shorter ones are on the device when their file system is flushed.
+// leastBehind is the smallest size of a file whose writeback is started while it is being
+// written. Shorter files reach the device when their file system is flushed.
 const leastBehind = 1 << 20 // bytes
 
-// device is what destinations on one device share.
+// device is the state that all destinations on one device share.
 type device struct {
-	pipe.Gauged               // Copies are its destinations
-	turn        chan struct{} // held while a long file is written; nil unless the disk spins
+	pipe.Gauged               // Copies counts the destinations
+	turn        chan struct{} // held while a large file is written; nil unless the disk rotates
 }
 
-// fastest is a speed that no spinning disk reaches, in bytes per second: a faster device
-// does not spin, even if the system says so.
+// fastest is a speed that no rotating disk reaches, in bytes per second. A device that is
+// faster does not rotate, whatever the system reports.
 const fastest = 400 << 20
 
-// takeTurns lets one long file at a time be written to a disk that spins, whose head
-// would go to and fro between several. end must be called; the error is the
-// context's.
+// takeTurns waits until no other worker writes a large file to the rotating disks of the
+// movers, and reserves these disks. With several files at once, the head of a disk would move
+// between them for each block. The caller must call end. The error is that of the context.
 func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 	var taken []*device
 	end = func() {
@@ -30,11 +30,11 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 			<-d.turn
 		}
 	}
-	for _, d := range r.devices { // in one order for all
+	for _, d := range r.devices { // all workers use this order, so they cannot deadlock
 		if d.turn == nil || d.Rate() > fastest || !d.receives(movers) {
 			continue
 		}
-		e.clock.Wait(timing.Turn, timing.None) // the time counts for the worker that has the turn
+		e.clock.Wait(timing.Turn, timing.None) // the wait counts for the worker that writes
 		select {
 		case d.turn <- struct{}{}:
 			taken = append(taken, d)
@@ -50,7 +50,7 @@ func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
 	return end, nil
 }
 
-// receives reports whether one of the transfers leads to the device.
+// receives reports whether one of the transfers writes data to the device.
 func (d *device) receives(movers []*transfer) bool {
 	for _, p := range movers {
 		if p.open() && p.target.behind == d.Device && !p.sink.Clone {
@@ -60,9 +60,9 @@ func (d *device) receives(movers []*transfer) bool {
 	return false
 }
 
-// startBackground starts the goroutines that work beside the copy: at every destination one
-// that makes checkpoints and one that writes the log, for each device one that waits for
-// writeback, and the gauge.
+// startBackground starts the goroutines that run beside the workers. Each destination has one
+// that makes checkpoints and one that flushes the log. Each device has one that waits for
+// writeback. The gauge counts unwritten bytes.
 func (r *run) startBackground() {
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
@@ -102,7 +102,7 @@ func (r *run) startBackground() {
 	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }
 
-// showDestinations lets the progress display show each destination if there are several.
+// showDestinations publishes the destinations to the progress display, if there are several.
 func (r *run) showDestinations() {
 	if len(r.targets) < 2 {
 		return
@@ -119,25 +119,27 @@ func (r *run) showDestinations() {
 	r.counters.SetDestinations(list)
 }
 
-// stopCheckpoints ends the goroutines that startBackground started for the logs.
+// stopCheckpoints ends the goroutines that make checkpoints and flush logs, and waits for
+// them.
 func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
 		if t.checkpointsEnded != nil {
-			r.clock.At(timing.Flush, t.place()) // a checkpoint may be under way
+			r.clock.At(timing.Flush, t.place()) // a checkpoint may be running
 			close(t.checkpointsEnded)
 			t.checkpointers.Wait()
 		}
 	}
 }
 
-// stopGauge stops counting unwritten bytes.
+// stopGauge stops the count of unwritten bytes.
 func (r *run) stopGauge() {
 	if r.gauge != nil {
 		r.gauge.Stop()
 	}
 }
 
-// writeBehind lets writeback follow a file that is being written.
+// writeBehind makes the device's goroutine start writeback of a large file while it is being
+// written.
 func (r *run) writeBehind(e *entry, p *transfer) {
 	t := p.target
 	if t.behind == nil || e.meta.info.Size < leastBehind {
@@ -147,8 +149,9 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropUnwritten(r, path, err) })
 }
 
-// wrote counts a file that is complete and closed among the unwritten ones, unless
-// writeBehind has followed it.
+// wrote adds a complete and closed file to the unwritten data of its destination's group. It
+// does not if bypass is set: then the data is not in the page cache, or the device's goroutine
+// has counted it.
 func (r *run) wrote(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
 		p.target.group.Add(e.meta.info.Size, e.clock)

@@ -1,7 +1,7 @@
-// Package engine copies a source to destinations and keeps account of it.
+// Package engine copies a source to one or more destinations and writes their manifests.
 //
-// Data flows one way. The source is walked, each file is read once, its blocks go to
-// every digest and every destination, and a complete file is committed and recorded:
+// Data flows one way. A walk lists the source, and workers read each file once. Each block
+// goes to every digest and every destination. A complete file is committed and recorded:
 //
 //	walk ──jobs──▶ workers: one entry each ──messages──▶ collector ──▶ manifests, summary
 //	                 │
@@ -9,19 +9,24 @@
 //	                 ├─ otherwise: the worker reads ──piece──▶ lane: digest
 //	                 │                              ├────────▶ lane: writer of destination 1
 //	                 │                              └────────▶ lane: writer of destination 2 ...
-//	                 └─ a clone, or copied by the system: only what has to be hashed is read
+//	                 └─ a clone, or copied by the system: the file is read only to be hashed
 //
-// A directory gets its own metadata when nothing in it is held any more, so subdirectories
-// come before their parent. At the end everything is flushed to the device, and then the
+// A directory gets its own metadata when all entries in it are done, so subdirectories come
+// before their parent. At the end everything is flushed to the device, and then the
 // manifests get their names.
 //
-// Where to begin reading: Run in engine.go is the order of a run, visitor.go receives the
-// walk, process in entry.go takes one entry, copyfile.go has its steps, collect.go records
-// the results, and finish.go ends the run.
+// Read these files first:
 //
-// Parts of a run are packages: route resolves the paths, resume has the journal, catalog
-// the manifests, and readback reads the destinations again. The files here that have the
-// names of such packages call them.
+//   - engine.go: Run has the steps of a run in their order
+//   - visitor.go: receives the entries of the walk
+//   - entry.go: process copies one entry
+//   - copyfile.go: the steps of one entry
+//   - collect.go: records the results
+//   - finish.go: ends the run
+//
+// Four other packages do parts of a run: route resolves the paths, resume has the journal,
+// catalog has the manifests, and readback reads the destinations again. A file here with the
+// name of one of these packages calls it.
 //
 // # Five rules of the pipeline
 //
@@ -37,19 +42,21 @@
 //
 // # Glossary
 //
-//   - entry: one thing in the source that is not a directory
+//   - entry: anything in the source that is not a directory
 //   - target: a destination
-//   - group: the names of one file of the source with several names (links.go); a group of
-//     package resume is what one checkpoint covers, one of pipe the unwritten small files
-//   - message: what a goroutine sends to the collector
+//   - link group: all names of one file of the source that has several names (links.go)
+//   - group of package resume: the files of one checkpoint
+//   - group of package pipe: the unwritten small files of one destination
+//   - message: sent to the collector by any other goroutine
 //   - transfer: the copy of one entry to one target; transfer.go has its states
-//   - observation, decision: what is known before content is compared, and what follows
-//   - sink: where the bytes of a transfer are written
+//   - observation: all that is known of an entry at a destination before content is compared
+//   - decision: the actions that follow from an observation
+//   - sink: the file that the bytes of a transfer are written to
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole
 //   - commit: giving a complete file its final name
 //   - result: the outcome of an entry at all targets, as the collector records it; a
 //     targetResult is the part of one target
 //   - primary link: the name of a file with several names that the others are linked to
-//   - pending links: groups of which the walk has not met all names yet
+//   - pending links: link groups of which the walk has not met all names yet
 package engine

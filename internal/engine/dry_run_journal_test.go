@@ -44,7 +44,7 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 	write(t, src, "e", treetest.Pattern(resume.LeastPartial+9<<20, 7), since)
 	var resumedFiles, resumedBytes, differ int64
 	policies := []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyAlways}
-	for n := int64(100); n < 600; n += 41 {
+	for n := int64(100); n < 600; n += 53 {
 		tried := policies // by each policy in the long form, otherwise by one and then the next
 		if !everyInstant() {
 			tried = policies[n%4:][:1]

@@ -1,10 +1,7 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -17,7 +14,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -34,8 +30,8 @@ type run struct {
 	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
-	// openJournal opens the journal of a destination.
-	openJournal func(root *fsys.Dir, name string) (*resume.Journal, error)
+	mode       mode
+	rules      rules // of the mode
 
 	outer       context.Context // Run's own: ends when the user stops the run
 	ctx         context.Context // also ends at the first failure with FailFast, without the source, and without any destination
@@ -82,8 +78,6 @@ type run struct {
 	reserved     sync.Once
 	warnedUnread sync.Once // that extended attributes must not be read
 
-	task *task // the run copies a shard of a plan; nil for a tree
-
 	warnedNotKept sync.Map // kinds of metadata of the source that no copy keeps, once warned about
 }
 
@@ -101,11 +95,11 @@ type job struct {
 // refused, counts everything else that went wrong. When Run returns, all its goroutines
 // have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
-	return execute(ctx, o, nil, c)
+	return execute(ctx, o, treeCopy{}, c)
 }
 
-// execute is Run, or RunShard if there is a task.
-func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Summary, error) {
+// execute is Run for any mode.
+func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
@@ -120,7 +114,8 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	if bagMode == bagMake {
 		places.Payload = bag.PayloadName
 	}
-	if bagMode != bagNone || task != nil { // its manifests are in no place that has to be checked
+	answers := m.rules(o)
+	if bagMode != bagNone || !answers.completes { // its manifests are in no place that has to be checked
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -130,33 +125,18 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, openJournal: resume.OpenJournal, task: task}
-	if opts.merging != nil {
-		r.openJournal = opts.merging.openJournal
-	}
+	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, mode: m, rules: answers}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
-	if task != nil {
-		if err := task.begin(ctx, r); err != nil {
-			r.source.Close()
-			return nil, err
-		}
-	}
-	if opts.MHL != nil {
-		defer r.closeHistories()
-		if err := r.openHistories(); err != nil {
-			r.source.Close()
-			return nil, err
-		}
-	}
-	r.listed = len(opts.Hashes)
 	r.outer = ctx
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
-	err = r.recognizeBag()
+	stop, err := m.begin(ctx, r)
 	if err == nil {
-		err = r.refuseNames()
+		defer stop()
+		defer r.closeHistories()
+		err = r.examineSource()
 	}
 	if err != nil {
 		r.source.Close()
@@ -181,8 +161,6 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	r.messages = make(chan message, jobsAhead)
 	r.summary = &Summary{DryRun: opts.DryRun}
 	r.undone = r.newUndone()
-	stopKeeping := task.keep(r)
-	defer stopKeeping()
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
@@ -219,145 +197,24 @@ func execute(ctx context.Context, o *Options, task *task, c *counters.Set) (*Sum
 	return r.summary, nil
 }
 
+// examineSource finds out whether the source is a bag or has a history, and makes the refusals
+// that follow from its names.
+func (r *run) examineSource() error {
+	if r.opts.MHL != nil {
+		if err := r.openHistories(); err != nil {
+			return err
+		}
+	}
+	r.listed = len(r.opts.Hashes)
+	if err := r.recognizeBag(); err != nil {
+		return err
+	}
+	return r.refuseNames()
+}
+
 // jobsAhead is how many entries the walk may be ahead of the workers, and these of the
 // collector: enough to even out their speeds, few enough to hold in memory.
 const jobsAhead = 256
-
-// withDefaults replaces the zero values that stand for a default.
-func (o *Options) withDefaults() *Options {
-	full := *o
-	if full.BlockSize == 0 {
-		full.BlockSize = DefaultBlockSize
-	}
-	full.BlockSize = max(full.BlockSize, MinBlockSize)
-	if full.QueueSize == 0 {
-		full.QueueSize = DefaultQueueSize
-	}
-	if full.Workers == 0 {
-		full.Workers = pipe.DefaultWorkers()
-	}
-	if full.Memory == 0 {
-		// For every worker: full queues, the block that it reads into, and the one that is written.
-		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
-	}
-	if full.rotational == nil {
-		full.rotational = (*fsys.Dir).Rotational
-	}
-	if full.inMemory == nil {
-		full.inMemory = (*fsys.Dir).InMemory
-	}
-	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
-	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
-	return &full
-}
-
-// fitDescriptors reduces the number of workers to what the limit of open files allows.
-// Each worker has a file and a directory open in every tree, and one more descriptor.
-func (o *Options) fitDescriptors(limit int) error {
-	trees := 1 + len(o.Targets)
-	least := o.leastDescriptors()
-	if limit < least {
-		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
-	}
-	each := 2*trees + 1
-	if o.BackupDir != "" { // a directory and its parent
-		each += 2 * len(o.Targets)
-	}
-	o.Workers = min(o.Workers, max((limit-least)/each, 1))
-	return nil
-}
-
-// leastDescriptors is how many descriptors a run with one worker needs: for logs, manifests
-// (of the source too, one for each hash), temporaries, directories, and the runtime.
-func (o *Options) leastDescriptors() int {
-	targets, further := len(o.Targets), max(len(o.Hashes)-1, 0)
-	return 20 + 10*targets + (1+targets)*further
-}
-
-// minHandles is the smallest budget of one tree; leastDescriptors includes it.
-const minHandles = 4
-
-// newHandles makes the handles of one tree: the source, the scan ahead of it, or
-// a destination. Each has a budget of its own, because on the way up from a deep
-// directory two trees that share one would keep evicting each other's.
-func (r *run) newHandles() *fsys.Handles {
-	targets := len(r.route.Destinations)
-	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
-	if r.opts.BackupDir != "" {
-		rest -= 2 * r.opts.Workers * targets
-	}
-	return fsys.NewHandles(min(max(rest/(2+targets), minHandles), 256))
-}
-
-// openTargets locks and examines the destinations, all of them before anything
-// is written to one.
-func (r *run) openTargets() error {
-	r.targetsLeft.Store(int64(len(r.route.Destinations)))
-	for i, d := range r.route.Destinations {
-		r.targets = append(r.targets, &target{Destination: d, index: i})
-	}
-	if r.task != nil {
-		return r.openTaskTargets()
-	}
-	for _, t := range r.targets {
-		r.clock.At(timing.Create, t.place())
-		err := r.inspectBag(t)
-		if err == nil {
-			err = t.open(r)
-		}
-		if err == nil {
-			err = t.openBag()
-		}
-		if err == nil {
-			err = t.openCatalog(r)
-		}
-		if err == nil {
-			err = t.openBackup(r)
-		}
-		var refused *failure.RefusedError
-		if errors.As(err, &refused) {
-			for _, t := range r.targets {
-				t.undo()
-			}
-			return err
-		}
-		if err != nil {
-			t.drop(r, "", err)
-			t.leaveAsFound()
-		}
-	}
-	for _, t := range r.targets { // nothing is refused any more
-		if t.isDropped() || t.root == nil { // a dry run does not make it
-			continue
-		}
-		r.clock.At(timing.Create, t.place())
-		if err := t.openLog(r); err != nil {
-			what := "written"
-			if r.opts.DryRun {
-				what = "read"
-			}
-			t.drop(r, "", fmt.Errorf("the journal cannot be %s: %w", what, err))
-			t.leaveAsFound()
-			continue
-		}
-		if err := t.startCatalog(r); err != nil {
-			t.drop(r, "", err)
-		}
-	}
-	return nil
-}
-
-// learnOwner finds out whether another run made the root and left it to this one
-// meanwhile.
-func (r *run) learnOwner(t *target) {
-	if t.journal == nil || t.Name != "" || t.rootOurs || t.isDropped() {
-		return
-	}
-	var err error
-	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
-		r.failTarget(t, "", failure.StageJournal, err)
-	}
-}
 
 // chargeMemory counts the time of file systems in memory as CPU time, because no device
 // is waited for there.
@@ -376,40 +233,19 @@ func (r *run) chargeMemory() {
 func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
 	root.Hold() // until copyLate has copied the source's own manifests, which come last
-	stopScan := r.startScan()
+	r.counters.Phase.Store(int32(counters.PhaseCopying))
+	stopScan := r.mode.startScan(r)
 	r.clock.At(timing.Idle, timing.None)
 	var workers sync.WaitGroup
 	for range r.opts.Workers {
 		workers.Go(r.worker)
 	}
-	switch {
-	case r.task != nil:
-		r.task.feed(r, root)
-	case r.opts.merging != nil:
-		r.opts.merging.feed(r, root)
-	case r.route.Name != "":
-		r.Enter(root)
-		root.Hold()
-		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
-		root.Done()
-	default:
-		walk.Walk(r.ctx, root, walk.Options{
-			Workers:       walkers(r.opts.Workers),
-			Filter:        r.opts.Filter,
-			Only:          r.opts.Only,
-			OneFileSystem: r.opts.OneFileSystem,
-			SkipReserved:  r.skipReserved,
-		})
-	}
+	r.mode.feed(r, root)
 	close(r.jobs)
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
-	if r.opts.merging != nil {
-		r.opts.merging.check(r)
-	} else {
-		r.findAbsent()
-	}
+	r.mode.findAbsent(r)
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
@@ -448,14 +284,6 @@ func (r *run) worker() {
 		}
 		j.dir.Done()
 	}
-}
-
-// walkers is how many goroutines list directories for a number of workers.
-func walkers(workers int) int { return min(workers, 4) }
-
-// newFinder finds things below a directory by the paths that a manifest gives.
-func newFinder(root *fsys.Dir) *fsys.Finder {
-	return fsys.NewFinder(root, min(max(fsys.OpenLimit()/16, 2), 64))
 }
 
 func (r *run) close() {

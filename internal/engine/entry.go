@@ -15,7 +15,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// entry is one entry of the source on its way to the destinations.
+// entry is one entry of the source while a worker copies it to the destinations. A directory
+// is no entry.
 type entry struct {
 	dir  *walk.Dir
 	name string
@@ -24,37 +25,38 @@ type entry struct {
 
 	clock     *timing.Clock // of the goroutine that works on it
 	transfers []*transfer
-	attempts  int                 // how many descriptions the transfers were started with
-	planned   *shard.Entry        // what the shard says of it; nil without one
+	attempts  int                 // started so far, each with a new description; at most maxAttempts
+	planned   *shard.Entry        // the entry in the shard; nil if the run has no shard
 	expected  catalog.Expectation // what the source's own manifests list for it
-	broken    bool                // it does not match them, which was reported
-	memory    []transfer          // what transfers points to
-	tracked   bool                // a checkpoint may still read its transfers when it is done
+	broken    bool                // the content does not match expected, and that was reported
+	memory    []transfer          // the elements that transfers points to, one for each destination
+	tracked   bool                // a checkpoint may read the transfers after the entry is done, so the memory is not used again
 
 	description
 }
 
-// description is one state of the source's file, and what was read of it. When the file
-// turns out to be another one or to have changed, the entry gets a new description, and
-// every destination is judged anew.
+// description is one state of the entry in the source, and what was read in that state. If the
+// entry changes or another file gets its name, it gets a new description, and all its
+// transfers start again.
 type description struct {
 	meta    metadata       // of the source
 	file    *fsys.File     // open while a regular file is worked on
-	link    string         // a symbolic link's target
+	link    string         // the target of a symbolic link
 	digests hash.Digests   // nil until the file was read to its end
-	counted int64          // bytes of it in the progress counter
-	unread  int64          // of these, those that are not part of rates
+	counted int64          // bytes of the file that the progress counter contains
+	unread  int64          // of counted, the bytes that were not read and do not count in rates
 	resumed int64          // bytes that an interrupted run had written already
-	evict   *pipe.Eviction // drops what was read from the page cache; nil if that is not wanted
-	direct  bool           // it is read past the page cache
+	evict   *pipe.Eviction // drops the file from the page cache behind the reading; nil if the cache is left alone
+	direct  bool           // the file is read with O_DIRECT
 }
 
-// maxAttempts is how often a file is read that changes each time. It also limits the rounds
-// of an attempt, in which other processes take the name.
+// maxAttempts limits how often a file that keeps changing is read. It also limits the rounds
+// of one attempt, each of which follows after another process has taken the name.
 const maxAttempts = 3
 
-// newEntry makes an entry for a worker, whose clock it gets. It uses the memory of an entry
-// that is done: a tree of small files would leave 1 KB of garbage for each otherwise.
+// newEntry returns an entry for a worker, which gets the worker's clock. It uses the memory of
+// a finished entry again: in a tree of small files, each would leave 1 KB of garbage
+// otherwise.
 func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 	e, _ := r.entries.Get().(*entry)
 	if e == nil {
@@ -67,15 +69,15 @@ func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 	return e
 }
 
-// process takes one entry of the source to all destinations. The entry's
-// directory is held by the caller, who does not use the entry afterwards.
+// process copies one entry of the source to all destinations. The caller holds the entry's
+// directory, and must not use the entry afterwards.
 func (r *run) process(e *entry) {
 	if err := r.openSource(e); err != nil {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
 	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" {
-		r.processLinked(e) // its group may keep it
+		r.processLinked(e) // the group may keep the entry
 		return
 	}
 	r.copyEntry(e, nil)
@@ -85,8 +87,9 @@ func (r *run) process(e *entry) {
 	}
 }
 
-// openSource opens and describes the entry, which may have been exchanged since
-// it was listed.
+// openSource describes the entry, and opens it if it is a regular file whose content is
+// certainly needed. It checks the type again, because another entry may have got the name
+// since the listing.
 func (r *run) openSource(e *entry) error {
 	open := e.kind == fsys.Regular && !r.mayBeUpToDate(e)
 	e.clock.At(timing.Read, timing.Source)
@@ -120,8 +123,8 @@ func (r *run) openSource(e *entry) error {
 	return err
 }
 
-// mayBeUpToDate reports whether a file may turn out to need no data: something had its name
-// at each destination before the run. Such a file is opened when its content is needed.
+// mayBeUpToDate reports whether every destination had an entry of that name before the run, so
+// that the file may need no copy. openContent opens it if its content is needed after all.
 func (r *run) mayBeUpToDate(e *entry) bool {
 	if e.attempts > 0 {
 		return false
@@ -135,8 +138,8 @@ func (r *run) mayBeUpToDate(e *entry) bool {
 	return len(dirs) > 0
 }
 
-// openContent opens a regular file that was described by its name only. The error is
-// errSourceChanged if another file has the name now.
+// openContent opens a regular file that openSource has only described. The error is
+// errSourceChanged if the file has changed since, or if another file has the name now.
 func (r *run) openContent(e *entry) error {
 	if e.kind != fsys.Regular || e.file != nil {
 		return nil
@@ -178,12 +181,13 @@ var (
 	errChanged  = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
 	errNoTarget = errors.New("no destination is left")
 
-	// errSourceChanged ends an attempt: the source's file is not as it was described.
+	// errSourceChanged ends an attempt: the source's file no longer has the described state.
 	errSourceChanged = errors.New("the source changed")
 )
 
-// copyEntry takes the entry to all destinations, except that it is linked where
-// group knows it under another name already.
+// copyEntry copies the entry to all destinations and sends the result to the collector. group
+// is nil unless the entry has several names: at a destination that has the file under another
+// name already, the entry becomes a hard link to it.
 func (r *run) copyEntry(e *entry, group *linkGroup) {
 	defer r.sendResult(e)
 	if r.findExpected(e); e.broken {
@@ -233,9 +237,10 @@ func (e *entry) release() {
 	}
 }
 
-// attempt takes the entry, as it is described, to all destinations. If another process
-// takes the name of a transfer meanwhile, the next round decides that transfer again. The
-// error is the source's: errSourceChanged if the file was not the described one throughout.
+// attempt runs the transfers of the entry's present description until all are finished. If
+// another process takes the name at a destination meanwhile, the next round decides that
+// transfer again. The error is about the source: errSourceChanged if the file did not keep the
+// described state throughout.
 func (r *run) attempt(e *entry, group *linkGroup) error {
 	e.attempts++
 	for round := 0; round < maxAttempts && anyOpen(e.transfers); round++ {
@@ -254,8 +259,8 @@ func (r *run) attempt(e *entry, group *linkGroup) error {
 	return nil
 }
 
-// describeAgain describes the file as it is now, which is opened if another one has its
-// name, and lets every destination be judged anew.
+// describeAgain replaces the description by one of the present state, and makes all transfers
+// start again. It fails after maxAttempts.
 func (r *run) describeAgain(e *entry) error {
 	if e.attempts == maxAttempts {
 		return inStage(failure.StageCheck, errChanged)
@@ -269,7 +274,7 @@ func (r *run) describeAgain(e *entry) error {
 	return r.openSource(e)
 }
 
-// uncount takes the entry's bytes out of the progress counters.
+// uncount subtracts the entry's bytes from the progress counters.
 func (r *run) uncount(e *entry) {
 	if e.counted > 0 {
 		r.counters.Bytes.Add(-e.counted)
@@ -278,11 +283,11 @@ func (r *run) uncount(e *entry) {
 	}
 }
 
-// agree records the digests of one reading of the source. All readings of one run must
-// agree: otherwise the file changed without a trace in its times, and the error is
-// errSourceChanged.
+// agree records the digests of one reading of the source. They must equal those of earlier
+// readings in this run. If they differ, the file changed without a change of its times, and
+// the error is errSourceChanged.
 func (e *entry) agree(digests hash.Digests) error {
-	if len(digests) == 0 { // it was not read to its end, or nothing is hashed
+	if len(digests) == 0 { // the file was not read to its end, or there is no hash
 		return nil
 	}
 	if e.contradicts(digests) {
@@ -292,12 +297,13 @@ func (e *entry) agree(digests hash.Digests) error {
 	return nil
 }
 
-// contradicts reports whether digests are not those that were read of the source.
+// contradicts reports whether digests differ from those of an earlier reading of the source.
+// Unknown digests contradict none.
 func (e *entry) contradicts(digests hash.Digests) bool {
 	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
 }
 
-// manifestPath is how a manifest of the transfer's destination names the entry.
+// manifestPath returns the path of the entry in the manifests of the transfer's destination.
 func (e *entry) manifestPath(p *transfer) string {
 	if p.target.Name != "" {
 		return p.target.Name
@@ -305,8 +311,9 @@ func (e *entry) manifestPath(p *transfer) string {
 	return e.path
 }
 
-// unchanged returns errSourceChanged if the file is not what it was when it was
-// described. It checks the name, not the open file: what was renamed over it counts.
+// unchanged returns errSourceChanged if the entry no longer has the described state. It checks
+// the name and not the open file, so it also notices another file that was renamed to this
+// name.
 func (e *entry) unchanged() error {
 	e.clock.At(timing.Read, timing.Source)
 	dir, err := e.dir.Acquire()
@@ -324,7 +331,8 @@ func (e *entry) unchanged() error {
 	return err
 }
 
-// sameState reports whether two descriptions show the same file, unchanged.
+// sameState reports whether a and b describe the same file in the same state: equal identity,
+// size, mtime and ctime.
 func sameState(a, b fsys.Info) bool {
 	return a.ID == b.ID && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
 }

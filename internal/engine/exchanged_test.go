@@ -21,7 +21,7 @@ import (
 
 // A further name is linked to what was copied, never to what somebody has put
 // in its place since.
-func TestLeaderExchangedAtTheDestination(t *testing.T) {
+func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -56,7 +56,7 @@ func TestLeaderExchangedAtTheDestination(t *testing.T) {
 
 // What is put where the destination is to be made, between looking and making,
 // is not followed.
-func TestDestinationPlantedMeanwhile(t *testing.T) {
+func TestALinkInPlaceOfANewDestinationIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	victim := filepath.Join(dir, "victim")

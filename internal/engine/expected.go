@@ -39,12 +39,8 @@ func (r *run) findExpected(e *entry) {
 		}
 		return
 	}
-	if e.planned != nil {
-		e.expected = r.task.expected(e.planned)
-		return
-	}
 	var err error
-	if e.expected, err = r.manifests.Expect(e.path); err != nil {
+	if e.expected, err = r.mode.expected(r, e); err != nil {
 		r.failSource(e, failure.StageManifest, err)
 		e.broken = true
 	} else if err = e.expected.Invalid(); err != nil {
@@ -77,7 +73,7 @@ const namesShown = 3
 
 // findAbsent reports the files that the manifests of the source list and the source
 // lacks.
-func (r *run) findAbsent() {
+func (treeCopy) findAbsent(r *run) {
 	if r.route.Name != "" {
 		return // the others in the directory were not asked for
 	}

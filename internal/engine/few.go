@@ -8,17 +8,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// fewEntries is how many files and directories are synced separately at the end of a run. A
-// flush of the whole file system is faster for more of them, but also waits for the data of
-// other programs. Measured in docs/benchmarks.md.
+// fewEntries is the largest number of files and directories that are synced separately at the
+// end of a run. For more of them a flush of the file system is faster, although it also waits
+// for the data of other programs. The measurement is in docs/benchmarks.md.
 const fewEntries = 16
 
-// durables lists what a run has to make durable at a destination, as long as that is little.
+// durables lists the files and directories that a run has to make durable at a destination, as
+// long as there are few.
 type durables struct {
 	mu struct {
 		sync.Mutex
 		files, dirs []string // relative to the destination's root
-		many        bool     // more, or what cannot be synced separately
+		many        bool     // more than fewEntries, or an entry that cannot be synced separately; the lists are empty
 	}
 }
 
@@ -38,14 +39,15 @@ func (d *durables) add(list *[]string, path string) {
 	*list = append(*list, path)
 }
 
-// addOther counts what cannot be synced separately: a symbolic link, a further name.
+// addOther records an entry that cannot be synced separately: a symbolic link, a special file,
+// or a further hard link.
 func (d *durables) addOther() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.many = true
 }
 
-// addResult counts the outcome of an entry other than a directory.
+// addResult records the outcome of an entry other than a directory.
 func (d *durables) addResult(kind fsys.Kind, t targetResult) {
 	switch {
 	case t.done == outNothing || t.done == outConflict || kind == fsys.Directory:
@@ -56,8 +58,8 @@ func (d *durables) addResult(kind fsys.Kind, t targetResult) {
 	}
 }
 
-// sync makes the files and directories durable if they are few. done is false if a flush
-// of the file system has to do it.
+// sync makes the files and directories durable if they are few. done is false if the caller
+// has to flush the file system instead.
 func (d *durables) sync(root *fsys.Dir) (done bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,13 +68,13 @@ func (d *durables) sync(root *fsys.Dir) (done bool, err error) {
 	}
 	find := newFinder(root)
 	defer find.Close()
-	// The data of all files is on its way before the first sync, which then commits one
-	// transaction of the file system for all of them.
+	// Start writeback of all files before the first sync, which then commits one transaction
+	// of the file system for all of them.
 	for _, step := range []func(*fsys.File) error{startWriteback, (*fsys.File).Sync} {
 		for _, path := range d.mu.files {
 			f, _, err := find.Open(path)
 			if err != nil {
-				return false, nil // its mode denies access, or another process has removed it
+				return false, nil // the mode denies access, or another process has removed the file
 			}
 			err = step(f)
 			f.Close()
@@ -94,7 +96,8 @@ func (d *durables) sync(root *fsys.Dir) (done bool, err error) {
 	return true, nil
 }
 
-// startWriteback asks the system to write a file's data. An error is that of Sync, too.
+// startWriteback asks the kernel to write a file's data. It ignores errors, because Sync
+// returns them, too.
 func startWriteback(f *fsys.File) error {
 	_ = f.StartWriteback(0, 0)
 	return nil

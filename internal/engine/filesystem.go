@@ -8,36 +8,37 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// fileSystem is what is known of one mounted file system of a destination: the one of
-// its root, or one that is mounted below. Except for mu, nothing of it changes once
+// fileSystem describes one mounted file system of a destination: that of its root, or one
+// mounted below the root. Except for mu and the answers, nothing in it changes after
 // target.meet has returned it.
 type fileSystem struct {
 	target *target
-	dir    *fsys.Dir // stays open to flush it, and to get the errors of writes since; nil in a dry run
-	probed bool      // false where no file could be made: the properties are guessed
+	dir    *fsys.Dir // in this file system; open until the end, to flush it and to receive its writeback errors; nil in a dry run
+	probed bool      // false if no file could be created: the properties are guessed
 
 	granularity int64 // of time stamps, nanoseconds
-	// ctimeHolds says that programs cannot set a file's change time, so that it shows
-	// whether a file was changed since a run was interrupted.
+	// ctimeHolds means that programs cannot set a file's change time. The time then shows
+	// whether a file was changed after a run was interrupted.
 	ctimeHolds bool
-	// It accepts them without an error and does not keep them, or hides them from this
-	// user, as sshfs -o umask: they are set on new files and not compared on others.
+	// The file system accepts chmod or chown without an error and does not store the result,
+	// or hides it from this user, as sshfs does with -o umask. Modes or owners are then set on
+	// new files, and not compared on others.
 	forgetsModes, forgetsOwners bool
 
-	ahead time.Duration // of the file system's clock, compared with this machine's
-	slack time.Duration // how much earlier a time stamp may be here than on the root's file system
+	ahead time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
+	slack time.Duration // how much earlier than on the root's file system a time stamp of the same instant may be
 
 	syncEach bool // sync each file and directory separately
 
-	followsLinks answer // what a symbolic link points to gets the link's metadata
+	followsLinks answer // setting metadata of a symbolic link changes the file that it points to
 	showsLinks   answer // hard links have one inode number
 	mu           struct {
 		sync.Mutex
-		lacks map[string]bool // kinds of metadata that it cannot store
+		lacks map[string]bool // kinds of metadata that the file system cannot store
 	}
 }
 
-// answer is a property that is found out when it is first needed.
+// answer is a property that is determined when it is first needed.
 type answer struct {
 	mu struct {
 		sync.Mutex
@@ -45,7 +46,8 @@ type answer struct {
 	}
 }
 
-// get returns what ask has returned before, or calls it. An error is not remembered.
+// get returns the known answer. If there is none, it calls ask and remembers the answer unless
+// there is an error.
 func (a *answer) get(ask func() (bool, error)) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +59,8 @@ func (a *answer) get(ask func() (bool, error)) (bool, error) {
 	return yes && err == nil, err
 }
 
-// fileSystems holds the file systems of one destination by device number.
+// fileSystems contains the file systems of one destination that the run has met, by device
+// number.
 type fileSystems struct {
 	mu struct {
 		sync.Mutex
@@ -65,7 +68,7 @@ type fileSystems struct {
 	}
 }
 
-// all returns the file systems that were met so far.
+// all returns the file systems that the run has met so far.
 func (f *fileSystems) all() []*fileSystem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,15 +79,15 @@ func (f *fileSystems) all() []*fileSystem {
 	return list
 }
 
-// known returns the file system of a device, nil if none was met.
+// known returns the file system of a device, or nil if the run has not met it.
 func (f *fileSystems) known(device uint64) *fileSystem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mu.met[device]
 }
 
-// of returns the file system of a directory. One that was not met, because its mount
-// changed meanwhile, has the coarsest time stamps.
+// of returns the file system of a directory. If the run has not met it, for example because
+// the mount has changed, of returns one with the coarsest time stamps.
 func (f *fileSystems) of(dir *fsys.Dir) *fileSystem {
 	if info, err := dir.Stat(); err == nil {
 		f.mu.Lock()
@@ -96,9 +99,9 @@ func (f *fileSystems) of(dir *fsys.Dir) *fileSystem {
 	return &fileSystem{granularity: coarsest}
 }
 
-// meet returns the file system of dir, a directory of the destination that info
-// describes, and probes it if no earlier directory could be used for that. Where no
-// file can be made, the properties are guessed: writing there reports why.
+// meet returns the file system of dir, a directory of the destination that info describes. It
+// probes the file system with a new file in dir, unless an earlier directory was probed. If no
+// file can be created, the properties are guessed; a later write there reports the cause.
 func (t *target) meet(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error) {
 	f := &t.fileSystems
 	f.mu.Lock()
@@ -120,7 +123,7 @@ func (t *target) meet(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error
 		}
 	}
 	if r.opts.DryRun {
-		s.ctimeHolds = dir.KeepsChangeTime() // as far as that is known without making a file
+		s.ctimeHolds = dir.KeepsChangeTime() // the clock, which a probe also checks, is unknown
 	}
 	if dir == t.root {
 		s.slack = 0
@@ -134,8 +137,8 @@ func (t *target) meet(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error
 	return s, nil
 }
 
-// open opens the directory that the file system is flushed through. The root stays
-// open anyway.
+// open opens the directory through which the file system is flushed. For the root's file
+// system that is the root, which is open until the end.
 func (s *fileSystem) open(dir *fsys.Dir) (err error) {
 	s.dir = dir
 	if dir != s.target.root {
@@ -144,7 +147,7 @@ func (s *fileSystem) open(dir *fsys.Dir) (err error) {
 	return err
 }
 
-// close closes what meet has opened.
+// close closes the directories that meet has opened.
 func (f *fileSystems) close() {
 	for _, s := range f.all() {
 		if s.dir != nil && s.dir != s.target.root {
@@ -154,16 +157,17 @@ func (f *fileSystems) close() {
 }
 
 const (
-	// coarsest is FAT's granularity of time stamps, for when it cannot be probed.
+	// coarsest is the granularity of FAT's time stamps, the default if it cannot be probed.
 	coarsest = 2e9 // nanoseconds
 
-	// tick is longer than the kernel's clock for time stamps can be behind the clock
-	// that programs read, from which a FUSE server takes them: one tick at CONFIG_HZ=100.
+	// tick is the longest time by which the kernel's clock for time stamps is behind the clock
+	// that programs read: one tick at CONFIG_HZ=100. A FUSE server takes its time stamps from
+	// the latter.
 	tick = 10 * time.Millisecond
 )
 
-// guessGranularity is for a directory in which nothing may be written, or cannot be: a
-// change time with odd nanoseconds shows that the file system stores them.
+// guessGranularity guesses the granularity of time stamps from a directory's change time.
+// Nanoseconds that are no multiple of 10 ms show that the file system stores nanoseconds.
 func guessGranularity(dir fsys.Info) int64 {
 	if dir.Ctime.Nsec%1e7 != 0 {
 		return 1
@@ -171,9 +175,15 @@ func guessGranularity(dir fsys.Info) int64 {
 	return coarsest
 }
 
-// probe finds out the properties of the file system with a new file in dir, which never
-// gets a name where the system supports that, and is removed in any case.
+// probe determines the properties of the file system with a new file in dir. It always removes
+// the file, which never has a name if the system supports that.
+//
+// In the root of a task the file is the log's clock, because other tasks wait while one creates or
+// removes an entry of the root.
 func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
+	if t := s.target; dir == t.root && t.log != nil && t.log.Clock() != nil && fsys.WritesMoveTimes {
+		return s.examine(privileged, dir, t.log.Clock())
+	}
 	before, err := dir.Stat()
 	if err != nil {
 		return err
@@ -183,6 +193,12 @@ func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 		return err
 	}
 	defer s.removeProbe(dir, p, before)
+	return s.examine(privileged, dir, p)
+}
+
+// examine finds out the properties of the file system with a file in it, whose metadata it
+// changes.
+func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) error {
 	if err := s.probeForgotten(privileged, dir, p); err != nil {
 		return err
 	}
@@ -207,7 +223,8 @@ func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 
 const day = 24 * time.Hour
 
-// granularityOf returns the granularity of a file system that stores the time set as got.
+// granularityOf returns the granularity, in nanoseconds, of a file system that returns the
+// time got after set was set.
 func granularityOf(got, set fsys.Time) int64 {
 	granularity := int64(1)
 	for _, g := range []int64{100, 1e3, 1e6, 10e6, 1e9, 2e9} {
@@ -218,25 +235,25 @@ func granularityOf(got, set fsys.Time) int64 {
 	return granularity
 }
 
-// removeProbe removes the file of the probe. If it had a name, the directory gets its
-// times back: the policy may be to change nothing in it.
+// removeProbe removes the probe's file. If the file had a name, removeProbe restores the times
+// of the directory, because the policy may be to change nothing in it.
 func (s *fileSystem) removeProbe(dir *fsys.Dir, p *fsys.Pending, before fsys.Info) {
 	named := p.Name() != ""
 	if p.Abort() && s.target.log != nil {
-		s.target.keepLog.Store(true) // a later run finds it by the journal's id and removes it
+		s.target.keepLog.Store(true) // the file remains; a later run finds it by the journal's id and removes it
 	}
 	if named {
-		_ = dir.SetTimes(before.Atime, before.Mtime, before.Btime) // the times of what the user made, at most
+		_ = dir.SetTimes(before.Atime, before.Mtime, before.Btime) // an error costs only the times of a directory
 	}
 }
 
-// probeForgotten finds out whether the file system accepts permissions and owners
-// without an error and forgets them, as NTFS through FUSE does by default.
+// probeForgotten determines whether the file system accepts modes and owners without an error
+// and does not store them. NTFS through FUSE does that by default.
 func (s *fileSystem) probeForgotten(privileged bool, dir *fsys.Dir, p *fsys.Pending) error {
-	if dir.SyncFSReliable() { // none of these does
+	if dir.SyncFSReliable() { // all of these file systems store both
 		return nil
 	}
-	const owner = 1 // neither this nor the mode is what a new file has
+	const owner = 1 // no new file has this owner or the mode OddMode
 	chmod := p.Chmod(fsys.OddMode)
 	chown := errNotTried
 	if privileged {
@@ -250,12 +267,13 @@ func (s *fileSystem) probeForgotten(privileged bool, dir *fsys.Dir, p *fsys.Pend
 
 var errNotTried = errors.New("not tried")
 
-// sameTime compares modification times at the granularity of the file system.
+// sameTime reports whether two modification times are equal at the granularity of the file
+// system.
 func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granularity) }
 
-// warn reports, once for each kind and destination, metadata that the file system does
-// not store. If it can store none of the kind, nothing tries again on this file system;
-// a refusal may concern a single file.
+// warn warns that the file system does not store a kind of metadata, once for each kind and
+// destination. If err says that it stores none of that kind, the run does not try again on
+// this file system. A refusal without that meaning may concern a single file.
 func (s *fileSystem) warn(r *run, kind string, err error) {
 	if fsys.Unsupported(err) {
 		s.mu.Lock()
@@ -268,7 +286,7 @@ func (s *fileSystem) warn(r *run, kind string, err error) {
 	s.target.warn(r, kind, err)
 }
 
-// cannot reports whether the file system can store nothing of the kind.
+// cannot reports whether the file system is known to store no metadata of the kind.
 func (s *fileSystem) cannot(kind string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -186,7 +186,7 @@ func TestADryRunProbesNothing(t *testing.T) {
 }
 
 // A mount that cannot store something says nothing about the root; it is reported once.
-func TestWhatAMountCannotStoreIsTriedElsewhere(t *testing.T) {
+func TestMetadataThatOneMountCannotStoreIsSetOnOthers(t *testing.T) {
 	t.Parallel()
 	_, r, d, dirs := metTarget(t)
 	mount, err := d.meet(r, dirs[0], on(t, dirs[0], 2))

@@ -42,8 +42,8 @@ func (r *run) finish() (stopped bool) {
 		r.verify(durable)
 	}
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
-	if r.opts.merging != nil && !r.stopped() {
-		r.opts.merging.replay(r)
+	if !r.stopped() {
+		r.mode.replay(r)
 	}
 	stopped = r.stopped()
 	if !stopped {
@@ -66,7 +66,7 @@ func (r *run) finish() (stopped bool) {
 				r.mark(t)
 			}
 			t.abandon(r)
-		case r.task != nil: // merge writes manifests and markers
+		case !r.rules.completes:
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
 			r.mark(t) // if something has failed since
@@ -75,12 +75,8 @@ func (r *run) finish() (stopped bool) {
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
-	switch {
-	case stopped:
-	case r.task != nil:
-		r.task.finish(r, durable)
-	case r.opts.merging != nil:
-		r.opts.merging.close(r, durable)
+	if !stopped {
+		r.mode.finish(r, durable)
 	}
 	return stopped
 }
@@ -121,7 +117,10 @@ func (r *run) flushTarget(t *target) bool {
 	if t.group != nil {
 		t.group.Flushed(t.group.Mark())
 	}
-	if r.opts.Verify == VerifyOff && r.task == nil {
+	if t.Name == "" {
+		t.log.SyncedNames(".")
+	}
+	if r.opts.Verify == VerifyOff { // manifests or the finish record of a task follow at once
 		err = t.log.LastCheckpoint(t.syncNames)
 	} else { // reading back takes long, and may be interrupted
 		err = t.log.Checkpoint(t.syncNames)
@@ -169,7 +168,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		return written
 	}
 	t.finished, t.journalStays = true, stays
-	if r.opts.merging == nil { // which closes all destinations together
+	if !t.planned { // a merge closes all destinations together
 		r.closeTarget(t)
 	}
 	return written
@@ -207,7 +206,7 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 		meta := *t.rootMeta
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
-		isNew := t.created || t.planned && r.opts.merging.madeRoot(t)
+		isNew := t.created || t.madeByPlan
 		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew, !isNew)
 	}
 	if err != nil {
@@ -254,7 +253,7 @@ func (t *target) abandon(r *run) {
 			t.dropUnwritten(r, "", err)
 		}
 	}
-	if r.task != nil || t.planned {
+	if t.planned {
 		return
 	}
 	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {

@@ -268,8 +268,8 @@ func littleTree(t testing.TB) (root string, files map[string][]byte) {
 	return root, files
 }
 
-// promised makes a source of files with a manifest.
-func promised(t testing.TB, files map[string][]byte, name, manifest string) (src, dst string) {
+// sourceWithManifest makes a source of files with a manifest.
+func sourceWithManifest(t testing.TB, files map[string][]byte, name, manifest string) (src, dst string) {
 	t.Helper()
 	dir := treetest.MemoryDir(t)
 	src = filepath.Join(dir, "src")
@@ -280,8 +280,8 @@ func promised(t testing.TB, files map[string][]byte, name, manifest string) (src
 	return src, filepath.Join(dir, "dst")
 }
 
-// promiseLines lists the files by path, as sha256sum would.
-func promiseLines(files map[string][]byte) string {
+// sumLines lists the files by path, as sha256sum would.
+func sumLines(files map[string][]byte) string {
 	var b strings.Builder
 	for path, content := range files {
 		fmt.Fprintf(&b, "%s  %s\n", sha(string(content)), path)
@@ -289,8 +289,8 @@ func promiseLines(files map[string][]byte) string {
 	return b.String()
 }
 
-// youngManifest waits until a manifest vouches for what stands beside it.
-func youngManifest(t testing.TB, paths ...string) {
+// touchManifests waits until a manifest vouches for what stands beside it.
+func touchManifests(t testing.TB, paths ...string) {
 	t.Helper()
 	time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
 	for _, path := range paths {
@@ -515,13 +515,14 @@ func temporaries(t *testing.T, dir string) []string {
 	return names
 }
 
-// A large file's way is long enough to be stopped on, more than once.
+// A copy of a large file can be stopped at three places, each of which is behind the size
+// from which an interrupted copy continues (resume.LeastPartial).
 const (
-	largeBlock = 128 << 10
-	largeSize  = 40<<20 + 12345
-	firstStop  = 18 << 20
-	secondStop = 30 << 20
-	thirdStop  = 36 << 20
+	largeBlock = 128 << 10                                // bytes
+	firstStop  = resume.LeastPartial + resume.MarkEvery/2 // bytes
+	secondStop = firstStop + resume.MarkEvery             // bytes
+	thirdStop  = secondStop + resume.MarkEvery            // bytes
+	largeSize  = thirdStop + 2<<20 + 12345                // bytes
 )
 
 func largeOptions(source string, targets ...string) Options {
@@ -575,11 +576,11 @@ func requireCopied(t *testing.T, o Options, files map[string][]byte) *Summary {
 	require.Empty(t, out.panicked)
 	require.NoError(t, out.err)
 	require.False(t, out.anything(), "%s", out)
-	requireStands(t, o, files)
+	requireContent(t, o, files)
 	return out.summary
 }
 
-func requireStands(t *testing.T, o Options, files map[string][]byte) {
+func requireContent(t *testing.T, o Options, files map[string][]byte) {
 	t.Helper()
 	for _, target := range o.Targets {
 		nodes := look(t, target)

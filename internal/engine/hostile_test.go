@@ -91,8 +91,8 @@ func filled(t *testing.T, path string) {
 	require.NoError(t, os.WriteFile(filepath.Join(path, "SHA256SUMS"), []byte(sha("old")+"  z\n"), 0o644))
 }
 
-// stride makes the sweeps short: of the operations each strideth is tried. 1 takes a minute.
-const stride = 23
+// stride is how many operations apart the sweeps exchange an entry.
+var stride = int(sweepStride(47))
 
 func TestExchangedForALinkToTheOutside(t *testing.T) {
 	t.Parallel()

@@ -23,19 +23,21 @@ type undoneAt struct {
 
 func (r *run) newUndone() (u undone) {
 	source, err := r.route.SourcePath()
-	if r.opts.DryRun || r.task != nil || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
+	if r.opts.DryRun || !r.rules.completes || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
 		return nil
 	}
 	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters, OpenSource: func() (*fsys.Dir, error) {
 		dir, _, err := r.route.OpenSource() // the copy has closed it
 		return dir, err
 	}}
-	if m := r.opts.merging; m != nil && m.store.Plan.Options.FilesFrom != "" {
-		job.Filters = fmt.Sprintf("%x,%s,%t", r.opts.Filter.Fingerprint(), m.store.Plan.Options.FilesFrom, r.opts.OneFileSystem)
-	} else if r.opts.part() {
-		job.Filters = fmt.Sprintf("%x,%x,%t", r.opts.Filter.Fingerprint(), r.opts.Only.Fingerprint(), r.opts.OneFileSystem)
+	only := r.rules.filesFrom
+	if only == "" && r.opts.part() {
+		only = fmt.Sprintf("%x", r.opts.Only.Fingerprint())
 	}
-	missing := incomplete.Missing{Planned: r.opts.merging != nil}
+	if only != "" {
+		job.Filters = fmt.Sprintf("%x,%s,%t", r.opts.Filter.Fingerprint(), only, r.opts.OneFileSystem)
+	}
+	missing := incomplete.Missing{Planned: r.rules.planned}
 	for _, d := range r.route.Destinations {
 		u = append(u, &undoneAt{given: d.Given, Job: job, Missing: missing})
 	}

@@ -9,14 +9,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// sharesInode reports whether setting the source's metadata on a file that is up to date
-// would change names that are not this entry's: then a new file replaces it. The number of
-// links proves nothing about that: even if the source's file has as many, the other names
-// may be different ones.
+// sharesInode reports whether setting the source's metadata on an up-to-date file would change
+// other names of that file. A new file must replace it then. Equal link counts at source and
+// destination do not help, because the other names may be different ones.
 func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	src, have := e.meta.info, p.have
 	names := uint64(1)
-	if e.meta.unread { // a new one would lack attributes that this one may have
+	if e.meta.unread { // a new file would lack attributes that could not be read and that this file may have
 		names = max(src.Nlink, 1)
 	}
 	if have.Nlink <= names {
@@ -36,8 +35,8 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	return r.outdated(p.dd.system, o, &e.meta, have)
 }
 
-// outdated reports whether o at the destination, which have describes, lacks metadata that
-// could be set, or has extended attributes that m lacks.
+// outdated reports whether o, a file at the destination that have describes, lacks metadata of
+// m that could be set, or has extended attributes that m lacks.
 func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info) (bool, error) {
 	if r.differs(s, m.info, have) {
 		return true, nil
@@ -46,7 +45,7 @@ func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Inf
 		return false, nil
 	}
 	list, err := o.Xattrs(r.wantsXattr)
-	if err != nil && refused(err) { // setting them reports that
+	if err != nil && refused(err) { // setting attributes reports that
 		return false, nil
 	}
 	if err != nil {
@@ -55,7 +54,7 @@ func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Inf
 	differs := func(a, b []fsys.Xattr) bool {
 		return slices.ContainsFunc(a, func(x fsys.Xattr) bool {
 			kind := xattrKind(x.Name)
-			if s.cannot(kind) || kind == kindACL && s.forgetsModes { // nor would a new one have it
+			if s.cannot(kind) || kind == kindACL && s.forgetsModes { // a new file would lack it, too
 				return false
 			}
 			return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil
@@ -64,29 +63,32 @@ func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Inf
 	return differs(m.xattrs, list) || !m.unread && differs(list, m.xattrs), nil
 }
 
-// differs reports whether what is at the destination lacks metadata that could be set,
-// extended attributes aside.
+// differs reports whether a file at the destination lacks metadata that could be set, extended
+// attributes aside.
 func (r *run) differs(s *fileSystem, src, have fsys.Info) bool {
 	return r.ownerDiffers(s, src, have) || r.modeDiffers(s, src, have) || r.timeDiffers(s, src, have)
 }
 
+// ownerDiffers reports whether the run would change the owner or group of a file at the destination.
 func (r *run) ownerDiffers(s *fileSystem, src, have fsys.Info) bool {
 	return !sameOwner(src, have) && r.privileged && r.opts.Preserve&PreserveOwner != 0 && !s.forgetsOwners && !s.cannot(kindOwner)
 }
 
 func sameOwner(src, have fsys.Info) bool { return src.UID == have.UID && src.GID == have.GID }
 
+// modeDiffers reports whether the run would change the mode of a file at the destination.
 func (r *run) modeDiffers(s *fileSystem, src, have fsys.Info) bool {
 	return src.Kind != fsys.Symlink && r.modeFor(src, have, false, sameOwner(src, have)) != have.Mode && !s.forgetsModes && !s.cannot(kindMode)
 }
 
+// timeDiffers reports whether the run would change the mtime of a file at the destination.
 func (r *run) timeDiffers(s *fileSystem, src, have fsys.Info) bool {
 	return r.opts.Preserve&PreserveTimes != 0 && !s.sameTime(src.Mtime, have.Mtime)
 }
 
-// keep finishes a file that is up to date: it gets the source's metadata and, if it is a
-// file of its own where the source's is a hard link, becomes one. A link that cannot be
-// made is reported; the file is up to date all the same.
+// keep finishes a transfer whose file has the source's content. It brings the metadata up to
+// date. If the source's file is a hard link and the destination's is not, keep replaces it by
+// a link. If that fails, keep reports the error, and the file still counts as up to date.
 func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
 	res := targetResult{done: outUpToDate, content: p.content}
 	e.clock.At(timing.Commit, p.target.place())

@@ -353,7 +353,7 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 	for _, p := range e.transfers {
 		l, res := &g.primaries[p.target.index], &p.result
 		ours := res.done != outLeft || res.known // policy never links nothing to a file that was there before
-		if r.task != nil && p.decision.suspect && res.fresh {
+		if r.rules.repeated && p.decision.suspect && res.fresh {
 			ours = true // an earlier attempt has made it: it appeared since, with this content
 		}
 		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {

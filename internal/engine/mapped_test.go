@@ -31,7 +31,7 @@ func TestASourceThatChangesThroughAMapping(t *testing.T) {
 			}
 			noticed, copied := 0, 0
 			for _, reflink := range []ReflinkMode{ReflinkAuto, ReflinkNever} {
-				for _, size := range []int{100, 20_000, 3 << 20} {
+				for _, size := range []int{100, 20_000, 1_200_000} {
 					for _, when := range []fsys.Op{fsys.OpRead, fsys.OpWrite, fsys.OpClone, fsys.OpStat} {
 						for _, two := range []bool{false, true} {
 							if copyMapped(t, dir, size, when, reflink, two) {

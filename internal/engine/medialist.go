@@ -11,14 +11,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// MediaList asks for a media hash list of version 1 in the root of each destination.
+// MediaList makes a run write a media hash list of version 1 (classic MHL) into the root of
+// each destination.
 type MediaList struct {
 	Creator classic.Creator  // without the times
-	Hashes  []hash.Algorithm // that it has; all of them are in Options.Hashes
-	Lines   int              // how many of Options.Hashes, the first ones, have line manifests as well
+	Hashes  []hash.Algorithm // hashes in the list; all of them are in Options.Hashes
+	Lines   int              // how many of Options.Hashes, counted from the first, also get a line manifest
 }
 
-// lines is how many of the hashes, the first ones, have line manifests.
+// lines returns how many of Options.Hashes, counted from the first, get a line manifest.
 func (o *Options) lines() int {
 	switch {
 	case o.MHL != nil:
@@ -29,7 +30,8 @@ func (o *Options) lines() int {
 	return len(o.Hashes)
 }
 
-// refuseNames refuses a source with files that a media hash list cannot name.
+// refuseNames walks the source and refuses it if a media hash list cannot represent the name
+// of a file.
 func (r *run) refuseNames() error {
 	if r.opts.MediaList == nil {
 		return nil
@@ -56,7 +58,8 @@ func (r *run) refuseNames() error {
 	return names.Refusal()
 }
 
-// mediaListOf describes the list of one destination, nil without one.
+// mediaListOf returns the catalog's options for the media hash list of one destination, nil if
+// there is none.
 func (r *run) mediaListOf(t *target) *catalog.MediaList {
 	o := r.opts.MediaList
 	if o == nil {
@@ -67,8 +70,8 @@ func (r *run) mediaListOf(t *target) *catalog.MediaList {
 	return l
 }
 
-// writeManifests writes the manifests of a destination, and then the generations of its
-// histories or its media hash list, which an incomplete copy does not get.
+// writeManifests writes the manifests of a destination. If the copy is complete, it then
+// writes the generations of its histories, or its media hash list.
 func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
 	written, err := t.catalog.Write()
 	if r.histories == nil && r.opts.MediaList == nil || err != nil {

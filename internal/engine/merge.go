@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -100,6 +101,7 @@ func (o *MergeOptions) planError(ctx context.Context, err error) error {
 
 // merging is what the run of a merge knows beyond that of a copy.
 type merging struct {
+	treeCopy
 	store   *shard.Store
 	targets []int            // index in the plan of each destination of the run
 	root    *shard.Directory // in the plan
@@ -109,22 +111,21 @@ type merging struct {
 	first, last time.Time
 
 	seed maphash.Seed
-	mu   struct {
-		sync.Mutex
-		seen map[uint64]struct{} // events that were reported
-	}
+	seen map[uint64]struct{} // events that were reported; the collector's
 }
 
 // merge merges a plan whose shards are all finished.
 func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.Set) error {
-	m := &merging{store: o.Plan, drift: o.Plan.NewDrift(), seed: maphash.MakeSeed()}
-	m.mu.seen = map[uint64]struct{}{}
+	m := &merging{store: o.Plan, drift: o.Plan.NewDrift(), seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	defer m.drift.Close()
 	opts := *o.Copy
-	opts.Targets, opts.Only, opts.FailFast, opts.DryRun, opts.merging = nil, nil, false, false, m
+	opts.Targets, opts.Only, opts.FailFast, opts.DryRun = nil, nil, false, false
 	var err error
 	if m.root, err = rootOf(o.Plan); err != nil {
 		return o.planError(ctx, err)
+	}
+	if err := o.checkSource(); err != nil {
+		return err
 	}
 	if m.targets, err = o.remaining(m.root); err != nil {
 		return err
@@ -139,13 +140,46 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	if err := o.Plan.SetMerging(); err != nil {
 		return failure.Refuse("the directory of the plan cannot be written: %s", err.Error())
 	}
-	summary, err := Run(ctx, &opts, c)
+	summary, err := execute(ctx, &opts, m, c)
 	if summary != nil {
 		s.Summary, s.Merged = *summary, true
 		s.Summary.Elapsed += m.last.Sub(m.first)
 		s.Summary.Stages, s.Summary.Shares, s.Summary.Limit = nil, nil, Share{} // of the merge alone
 	}
 	return err
+}
+
+func (m *merging) rules(o *Options) rules {
+	r := m.treeCopy.rules(o)
+	r.planned, r.filesFrom = true, m.store.Plan.Options.FilesFrom
+	return r
+}
+
+// openTargets opens the destinations of r.targets, which are those of m.targets.
+func (m *merging) openTargets(r *run) error {
+	for i, t := range r.targets {
+		t.planIndex = m.targets[i]
+		t.madeByPlan = m.root.Absent.Of(t.planIndex)
+	}
+	return m.treeCopy.openTargets(r)
+}
+
+// checkSource refuses a source that is not that of the plan: the directories would get its modes and
+// times. A plan that is closed needs none.
+func (o *MergeOptions) checkSource() error {
+	closed, err := o.Plan.IsClosed()
+	if err != nil {
+		return fmt.Errorf("the plan cannot be read: %w", err)
+	}
+	if closed {
+		return nil
+	}
+	source, err := o.Copy.FS.OpenRoot(o.Copy.Source)
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Copy.Source), route.Reason(err))
+	}
+	defer source.Close()
+	return checkSource(o.Plan.Plan, source, o.Copy.Source)
 }
 
 // openJournal opens the journal of a destination, which has the mark of the plan.
@@ -242,10 +276,17 @@ func (m *merging) failPlan(r *run, err error) {
 	r.cancel(errPlan)
 }
 
-// close closes the destinations whose manifests are written. If nothing has failed, the plan is
+// interrupted says that nothing was changed: the plan has moved the manifests aside, and the parts
+// have all changes.
+func (m *merging) interrupted(*target) catalog.Interrupted { return untouched{} }
+
+// startScan counts nothing: a merge copies next to nothing.
+func (m *merging) startScan(*run) (stop func()) { return func() {} }
+
+// finish closes the destinations whose manifests are written. If nothing has failed, the plan is
 // merged: that is recorded before the first destination is opened to other copies. Otherwise
 // the shards with failures can be run again.
-func (m *merging) close(r *run, durable []*target) {
+func (m *merging) finish(r *run, durable []*target) {
 	r.sync()
 	complete := r.summary.Errors == 0 && r.summary.Mismatches == 0
 	for _, t := range r.targets {

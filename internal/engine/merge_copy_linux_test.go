@@ -345,7 +345,7 @@ func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 }
 
 // After an abandoned plan, the next copy has the result of one that was never planned.
-func TestAnAbandonedPlanIsInNoWay(t *testing.T) {
+func TestAnAbandonedPlanDoesNotHinderACopy(t *testing.T) {
 	earlier := treetest.Dir{"a": treetest.File("replaced", treetest.Mtime(longAgo)), "stays": treetest.File("stays", treetest.Mtime(longAgo))}
 	for name, test := range map[string]struct {
 		tasks  int  // that have run

@@ -78,7 +78,7 @@ func plannedDir(d *walk.Dir) *shard.Directory {
 	return p
 }
 
-// enter is run.Enter for a merge. A worker leaves the directory.
+// enter passes the directory to a worker, which leaves it.
 func (m *merging) enter(r *run, d *walk.Dir) bool {
 	if p := plannedDir(d); p != nil && (p.Mtime != d.Info.Mtime || p.Ctime != d.Info.Ctime) {
 		if err := m.listAgain(r, d, p); err != nil {
@@ -149,8 +149,8 @@ func (r *run) verdictOn(dir string) filter.Verdict {
 	return r.opts.Filter.Match(dir, true, verdict)
 }
 
-// check reports what the source has or lacks, compared with the plan and its own manifests.
-func (m *merging) check(r *run) {
+// findAbsent reports what the source has or lacks, compared with the plan and its own manifests.
+func (m *merging) findAbsent(r *run) {
 	if r.ctx.Err() != nil {
 		return
 	}
@@ -265,9 +265,6 @@ func (m *merging) reportMissing(r *run) error {
 	}
 	return nil
 }
-
-// madeRoot reports whether the plan has made the root of a destination.
-func (m *merging) madeRoot(t *target) bool { return m.root.Absent.Of(m.targets[t.index]) }
 
 // rootOf reads the root of the source from a plan.
 func rootOf(s *shard.Store) (*shard.Directory, error) {

@@ -46,8 +46,8 @@ func (m *merging) replayShard(r *run, index int) error {
 	counts.addTo(r.summary)
 	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
 	r.seen += counts.Total
-	for i, t := range r.targets {
-		at := m.targets[i]
+	for _, t := range r.targets {
+		at := t.planIndex
 		if at >= len(counts.Targets) {
 			return fmt.Errorf("the outcomes of shard %d lack destination %d", index, at)
 		}
@@ -97,7 +97,7 @@ func (m *merging) addLost(r *run, index int, t *target) error {
 
 // replayLines replays the lines of a shard for one destination.
 func (m *merging) replayLines(r *run, f *shard.Finished, t *target) error {
-	lines, err := m.store.OpenLines(f, m.targets[t.index])
+	lines, err := m.store.OpenLines(f, t.planIndex)
 	if err != nil {
 		return err
 	}
@@ -168,9 +168,9 @@ var eventKinds = map[shard.OutcomeKind]EventKind{
 	shard.OutcomeLost:     EventTargetLost,
 }
 
-// isNew reports whether an event is the first of its kind about its path and destination. Tasks
+// record reports whether an event is the first of its kind about its path and destination. Tasks
 // report the same about a directory in which several of them work, and the merge does again.
-func (m *merging) isNew(e Event) bool {
+func (m *merging) record(_ *run, e Event) bool {
 	text := ""
 	if e.Err != nil {
 		text = e.Err.Error()
@@ -178,12 +178,8 @@ func (m *merging) isNew(e Event) bool {
 	var h maphash.Hash
 	h.SetSeed(m.seed)
 	fmt.Fprintf(&h, "%d\x00%s\x00%s\x00%s", e.Kind, e.Path, e.Target, text)
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	sum := h.Sum64()
-	if _, found := m.mu.seen[sum]; found {
-		return false
-	}
-	m.mu.seen[sum] = struct{}{}
-	return true
+	_, found := m.seen[sum]
+	m.seen[sum] = struct{}{}
+	return !found
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -260,7 +261,7 @@ func TestAMergeWaitsForAllShards(t *testing.T) {
 
 // A file that came after the plan is reported. One that was replaced, and a directory whose mode
 // was changed, are not new.
-func TestWhatCameAfterThePlanIsReported(t *testing.T) {
+func TestEntriesMadeAfterThePlanAreReported(t *testing.T) {
 	c := splitCopy(t, 3, SyncNone)
 	write(t, c.src, "b/c2/new", []byte("1"), since)
 	write(t, c.src, "d/new\nfile", []byte("2"), since)
@@ -342,4 +343,23 @@ func TestAnotherDestinationIsNotMerged(t *testing.T) {
 		require.ErrorContains(t, err, "not the destination of the plan")
 		require.NoFileExists(t, filepath.Join(other, ".sealift-journal"))
 	}
+}
+
+// A merge where the source is not mounted does not take modes and times from what is there.
+func TestAnotherSourceIsNotMerged(t *testing.T) {
+	c := splitCopy(t, 2, SyncNone)
+	absent := filepath.Join(t.TempDir(), "absent")
+	for _, other := range []string{t.TempDir(), absent} {
+		_, _, err := c.merge(func(o *MergeOptions) { o.Copy.Source = other })
+		require.ErrorAs(t, err, new(*failure.RefusedError))
+		require.ErrorContains(t, err, other)
+		require.NoFileExists(t, filepath.Join(c.dst, "SHA256SUMS"))
+	}
+	_, events, err := c.merge(nil)
+	require.NoError(t, err)
+	require.Empty(t, badOf(events))
+	c.requireMerged()
+	s, _, err := c.merge(func(o *MergeOptions) { o.Copy.Source = absent })
+	require.NoError(t, err)
+	require.True(t, s.Already, "a plan that is merged needs no source")
 }

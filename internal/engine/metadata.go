@@ -11,8 +11,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// The kinds of metadata that a destination may be unable to hold; each is
-// warned about once.
+// The kinds of metadata that a destination may be unable to store. Sealift warns once for
+// each.
 const (
 	kindOwner    = "owner"
 	kindMode     = "mode"
@@ -32,20 +32,21 @@ const (
 	fileCapability = "security.capability"
 )
 
-// metadata is what is copied of an entry of the source besides its data.
+// metadata is everything of an entry of the source that is copied, apart from its content.
 type metadata struct {
 	info   fsys.Info
 	xattrs []fsys.Xattr
-	unread bool // there may be further ones, which must not be read
+	unread bool // the entry may have further attributes, which this user must not read
 }
 
-// modeUnknown equals no mode that can be wanted.
+// modeUnknown marks a mode that is not known and has to be set. No file has this mode.
 const modeUnknown = ^uint32(0)
 
-// wantsXattr says which extended attributes are carried over. Those of overlayfs
-// and Lustre describe the file system they are on; IMA's and EVM's are
-// signatures over the inode, wrong anywhere else; other "system." ones are
-// synthesised by file systems.
+// wantsXattr reports whether an extended attribute is copied. These are not:
+//
+//   - attributes of overlayfs and Lustre, which describe the file system that they are on
+//   - the signatures of IMA and EVM, which are valid for one inode only
+//   - other "system." attributes, which file systems compute
 func (r *run) wantsXattr(name string) bool {
 	switch {
 	case name == aclAccess || name == aclDefault:
@@ -57,10 +58,10 @@ func (r *run) wantsXattr(name string) bool {
 	return true
 }
 
-// readXattrs reads the extended attributes of path in the source, which m describes,
-// into m. A device whose file system has none is asked once. That some must not be
-// read is warned about once, and keeps nothing from being copied; so is what no copy
-// gets.
+// readXattrs reads into m the extended attributes of path in the source, which m describes. It
+// asks a device once if its file system has none. It warns once of attributes that must not be
+// read, and once of each kind of metadata that no copy can get. Neither keeps the file from
+// being copied.
 func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	m.xattrs, m.unread = nil, false
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
@@ -72,14 +73,14 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	list, err := o.Xattrs(r.wantsXattr)
 	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
-	case has: // which says nothing of the next file
+	case has: // the next file may have its attributes
 		if _, warned := r.warnedNotKept.LoadOrStore(notKept.What, true); !warned {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
 		}
 		return nil
 	case fsys.Unsupported(err):
-		if k := m.info.Kind; k == fsys.Regular || k == fsys.Directory { // a fifo can lack what files have
+		if k := m.info.Kind; k == fsys.Regular || k == fsys.Directory { // a fifo can lack attributes that files have
 			r.noXattrs.Store(m.info.ID.Dev, true)
 		}
 		return nil
@@ -112,11 +113,11 @@ func (r *run) mayHaveXattrs(e *entry) (bool, error) {
 	return dir.MayHaveXattrs(e.name), nil
 }
 
-// apply brings the metadata of o at the destination to that of m. have is what
-// o has now; of a new object owner, group and mode are known, and its times are
-// set in any case. oldXattrs says that o may have extended attributes already,
-// which have to be compared. It reports whether anything had to be changed. What the destination
-// cannot hold is warned about once; an error is a real one.
+// apply sets the metadata m on o, an object of the destination, as far as it differs and the
+// options ask for it. have describes o now; for a new object, its owner, group and mode have
+// to be right, and the times are always set. oldXattrs says that o may have extended
+// attributes already, which are compared. changed reports whether o was changed. apply warns
+// once of each kind of metadata that the destination cannot store; that is no error.
 func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
 	before := have.Mode
 	changed, err = r.applyOwner(s, o, m, &have, isNew)
@@ -131,7 +132,7 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 		}
 		changed = changed || wide
 		mode := r.modeFor(m.info, have, isNew, owned)
-		if mode == modeUnknown { // what is there stays, but chown may have changed it
+		if mode == modeUnknown { // the mode stays, but chown may have cleared bits
 			mode = before
 		}
 		if mode != have.Mode || wide || isNew && s.forgetsModes {
@@ -159,15 +160,15 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 	return changed, nil
 }
 
-// applyOwner gives o the owner and group of m, if that is asked for and we may, and
-// records in have what has changed.
+// applyOwner sets the owner and group of m on o, if the options ask for it and the process is
+// privileged. It updates have.
 func (r *run) applyOwner(s *fileSystem, o *fsys.Object, m *metadata, have *fsys.Info, isNew bool) (changed bool, err error) {
 	owned := have.UID == m.info.UID && have.GID == m.info.GID
 	if owned || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || s.cannot(kindOwner) {
 		return false, nil
 	}
 	if !isNew && !s.forgetsOwners && m.info.Kind != fsys.Symlink {
-		have.Mode = r.narrow(s, o, m.info, *have)
+		have.Mode = r.narrowMode(s, o, m.info, *have)
 	}
 	if isNew || !s.forgetsOwners {
 		err = o.Chown(m.info.UID, m.info.GID)
@@ -184,12 +185,12 @@ func (r *run) applyOwner(s *fileSystem, o *fsys.Object, m *metadata, have *fsys.
 	}
 	have.UID, have.GID = m.info.UID, m.info.GID
 	if have.Mode&(fsys.ModeSetuid|fsys.ModeSetgid) != 0 {
-		have.Mode = modeUnknown // the system has cleared some, depending on what it is
+		have.Mode = modeUnknown // chown cleared setuid or setgid; which, depends on the kind of file
 	}
 	return true, nil
 }
 
-// applyMode gives o the mode.
+// applyMode sets the mode of o.
 func (r *run) applyMode(s *fileSystem, o *fsys.Object, mode uint32, have fsys.Info, isNew bool) (changed bool, err error) {
 	if s.cannot(kindMode) {
 		return false, nil
@@ -210,15 +211,15 @@ func (r *run) applyMode(s *fileSystem, o *fsys.Object, mode uint32, have fsys.In
 	return true, nil
 }
 
-// The times that every file system has, in seconds since 1970: FAT and exFAT have
-// none before 1980, ext4 with inodes of 128 bytes none from 2038 on.
+// The range of time stamps that every file system can store, in seconds since 1970. FAT and
+// exFAT have none before 1980, and ext4 with inodes of 128 bytes has none from 2038 on.
 const (
 	firstCommon = 315532800
 	pastCommon  = 1 << 31
 )
 
-// checkFarTime warns if a time that was just set, and that not every file system can hold,
-// has become another one.
+// checkFarTime warns if the file system has stored another mtime than want, which was just
+// set. It reads the time only if want is out of the range that every file system can store.
 func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error {
 	if want.Sec >= firstCommon && want.Sec < pastCommon {
 		return nil
@@ -231,20 +232,20 @@ func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error 
 	return err
 }
 
-// narrow takes away from what is at the destination what its new owner and group are
-// not to have, before they get it. It returns the mode that o has then.
-func (r *run) narrow(s *fileSystem, o *fsys.Object, src, have fsys.Info) uint32 {
+// narrowMode removes the permissions of o that its new owner and group must not have, before
+// they get o. It returns the mode of o afterwards.
+func (r *run) narrowMode(s *fileSystem, o *fsys.Object, src, have fsys.Info) uint32 {
 	mode := have.Mode & r.modeFor(src, have, false, true)
-	if mode == have.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // which is reported when it is tried again
+	if mode == have.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // applyMode tries again and reports the error
 		return have.Mode
 	}
 	return mode
 }
 
-// modeFor is the permission bits that a copy gets. Without --preserve=mode the
-// umask decides, or what is there already stays. setuid and setgid are
-// dropped unless owner and group are the source's, or a directory has them already:
-// from the one that it was made in, whose group it has, too.
+// modeFor returns the mode that a copy gets. Without --preserve=mode, the umask decides for a
+// new file, and the mode of an existing file stays. owned says that owner and group of the
+// copy are those of the source; otherwise setuid and setgid are removed. A directory keeps a
+// setgid bit that it has inherited from its parent directory, together with the group.
 func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
 	mode := src.Mode
 	var inherited uint32
@@ -264,8 +265,8 @@ func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
 	return mode
 }
 
-// applyXattrs makes o have just the extended attributes of m, of those that
-// are carried over. The file capability comes last: what else is set clears it.
+// applyXattrs gives o exactly the extended attributes of m, among those that wantsXattr
+// accepts. The file capability is set last, because setting other attributes clears it.
 func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old bool) (changed bool, err error) {
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || len(m.xattrs) == 0 && !old {
 		return false, nil
@@ -275,7 +276,7 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old
 		have, err = o.Xattrs(r.wantsXattr)
 		switch {
 		case err == nil, fsys.Unsupported(err):
-		case refused(err): // what the source has as well is set
+		case refused(err): // the attributes of the source are set all the same
 			s.warn(r, kindXattr, fmt.Errorf("extended attributes that are there cannot all be read, and may stay: %w", err))
 		default:
 			return false, err
@@ -297,7 +298,7 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old
 			if s.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
 				continue
 			}
-			if s.forgetsModes && xattrKind(x.Name) == kindACL { // it takes these as well, and forgets them
+			if s.forgetsModes && xattrKind(x.Name) == kindACL { // the file system accepts ACLs as well, and does not store them
 				s.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
 				if !isNew {
 					continue
@@ -312,8 +313,9 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old
 	return changed, nil
 }
 
-// tolerate turns a file system's refusal to hold an extended attribute into a
-// warning. ENOSPC among them is about the attribute's size, not a full device.
+// tolerate warns if err is a file system's refusal to store an extended attribute, and returns
+// any other error. ENOSPC is a refusal here: it means that the attribute is too large, and not
+// that the device is full.
 func (r *run) tolerate(s *fileSystem, name string, err error) error {
 	if err == nil || !(refused(err) || fsys.XattrTooBig(err)) {
 		return err
@@ -322,8 +324,8 @@ func (r *run) tolerate(s *fileSystem, name string, err error) error {
 	return nil
 }
 
-// xattrKind returns the kind of metadata that the attribute is: ACL, or its namespace. A
-// destination can lack one kind and have the others.
+// xattrKind returns the kind of metadata that an attribute belongs to: ACLs, or its namespace.
+// A destination can lack one kind and store the others.
 func xattrKind(name string) string {
 	if name == aclAccess || name == aclDefault {
 		return kindACL
@@ -332,9 +334,10 @@ func xattrKind(name string) string {
 	case "user", "trusted", "security", "system":
 		return kindXattr + " of " + namespace
 	}
-	return kindXattr + " " + name // elsewhere names have no namespaces
+	return kindXattr + " " + name // on other systems, names have no namespace
 }
 
+// valueOf returns the value of an attribute: not nil if the list has it, and nil if not.
 func valueOf(list []fsys.Xattr, name string) []byte {
 	for _, x := range list {
 		if x.Name == name {
@@ -347,14 +350,14 @@ func valueOf(list []fsys.Xattr, name string) []byte {
 	return nil
 }
 
-// refused reports whether err is a destination's way of saying that it does not
-// hold such metadata, or not from us.
+// refused reports whether err means that a destination does not store the metadata, or does
+// not let this user set it.
 func refused(err error) bool {
 	return fsys.Unsupported(err) || fsys.NotPermitted(err) || fsys.InvalidArgument(err) || errors.Is(err, fsys.ErrUnread)
 }
 
-// refresh brings the metadata of an entry that exists at the destination up to date. In a dry
-// run it reports whether it would change anything.
+// refresh brings the metadata of an existing entry up to date. In a dry run it only reports
+// whether it would change anything.
 func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	if r.hasMetadata(p, m) {
 		return false, nil
@@ -374,12 +377,12 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if have.Kind != m.info.Kind || have.ID != p.have.ID { // perhaps a name of a file outside
+	if have.Kind != m.info.Kind || have.ID != p.have.ID { // it may now be another name of a file outside the destination
 		return false, errExchanged
 	}
 	if have.Kind == fsys.Symlink {
 		if !r.differs(p.dd.system, m.info, have) {
-			return false, nil // nor is anything made to find out what follows
+			return false, nil // so linksFollowed, which creates a link, is not needed
 		}
 		if r.opts.DryRun {
 			return true, nil
@@ -400,22 +403,23 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	return changed, nil
 }
 
-// hasMetadata reports whether a file without extended attributes has all metadata of a
-// source without any. It opens nothing, because this is so of most files in most runs.
+// hasMetadata reports whether an existing regular file needs no metadata, because neither it
+// nor the source has extended attributes and all else is equal. It opens no file. In most runs
+// that is enough for most files.
 func (r *run) hasMetadata(p *transfer, m *metadata) bool {
 	src, have, system := m.info, p.have, p.dd.system
 	if src.Kind != fsys.Regular || have.Kind != fsys.Regular || len(m.xattrs) > 0 || r.differs(system, src, have) {
 		return false
 	}
-	// What the file system forgets is no difference. It is warned about where it is applied.
+	// A mode or owner that the file system does not store is no difference. apply warns of it.
 	if system.forgetsModes && src.Mode != have.Mode || system.forgetsOwners && (src.UID != have.UID || src.GID != have.GID) {
 		return false
 	}
 	return r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || !p.dir.MayHaveXattrs(p.name)
 }
 
-// openRegular opens the transfer's name as the file that it should be, which
-// allows what a bare handle does not on every system. nil if it is none.
+// openRegular opens the entry of the transfer's name as a file if kind is regular, and returns
+// nil otherwise. On some systems, an open file allows operations that a bare handle does not.
 func (p *transfer) openRegular(kind fsys.Kind) (*fsys.File, fsys.Info, error) {
 	if kind != fsys.Regular {
 		return nil, fsys.Info{}, nil

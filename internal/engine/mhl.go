@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -14,30 +15,31 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// MHL asks for generations of ASC MHL histories.
+// MHL makes a run write generations of ASC MHL histories.
 type MHL struct {
-	Creator mhl.Creator // without a comment: "Copy of SRC to DST"
-	Ignore  []string    // patterns besides those that the histories have
+	Creator mhl.Creator // an empty comment becomes "Copy of SRC to DST"
+	Ignore  []string    // patterns in addition to those of the histories
 
-	Hashes []hash.Algorithm // that a generation records; all of them are in Options.Hashes
-	// Lines is how many of Options.Hashes, the first ones, have a line manifest as well.
+	Hashes []hash.Algorithm // hashes that a generation records; all of them are in Options.Hashes
+	// Lines is how many of Options.Hashes, counted from the first, also get a line manifest.
 	Lines int
 }
 
-// histories are those of the source and of the destinations when a run begins.
+// histories are the ASC MHL histories of the source and of the destinations at the start of a
+// run.
 type histories struct {
-	order   mhl.Order   // without what depends on the destination
+	order   mhl.Order   // for all destinations; histories.of adds what depends on one
 	ignore  *mhl.Ignore // the patterns of order
 	source  *mhl.Tree
-	dests   []*mhl.Tree // by index; nil where there is no directory yet
-	roots   []*fsys.Dir // of dests, to be closed
-	folders map[string]bool
-	others  int // entries of the source that have an ignore pattern of their own
+	dests   []*mhl.Tree     // by target.index; nil if the destination has no directory yet
+	roots   []*fsys.Dir     // of source and dests, to be closed
+	folders map[string]bool // paths of the source's ascmhl directories
+	others  int             // symbolic links and special files of the source that got an ignore pattern
 }
 
-// openHistories reads the histories of the source and of the destinations, refuses what
-// cannot be recorded, and decides which hashes the run computes. The error is a
-// *failure.RefusedError, or a *mhl.ChainError within.
+// openHistories reads the histories of the source and of the destinations, and refuses entries
+// that a history cannot record. It sets Options.Hashes to the hashes that the run has to
+// compute. The error is a *failure.RefusedError, or wraps a *mhl.ChainError.
 func (r *run) openHistories() error {
 	o := r.opts
 	if r.route.Name != "" {
@@ -57,7 +59,7 @@ func (r *run) openHistories() error {
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}
-	if h.source, err = mhl.Open(root, survey.Nested, mhl.TempSpill); err != nil {
+	if h.source, err = mhl.Open(root, survey.Nested, extsort.TempFile); err != nil {
 		return fmt.Errorf("source %s: %w", quoteName(o.Source), err)
 	}
 	if survey.UnfitCount > 0 {
@@ -100,7 +102,7 @@ func (r *run) openHistories() error {
 	return nil
 }
 
-// ignores reports whether the history of a destination leaves out a file.
+// ignores reports whether ignore patterns exclude a file from the history of a destination.
 func (h *histories) ignores(t *target, path string) bool {
 	if h == nil {
 		return false
@@ -109,7 +111,8 @@ func (h *histories) ignores(t *target, path string) bool {
 	return h.ignore.Hides(path, false) || h.source.Hides(path, false) || dest != nil && dest.Hides(path, false)
 }
 
-// openDestination reads the histories of a destination.
+// openDestination reads the histories of a destination and appends them to dests. The tree is
+// nil if the directory does not exist or cannot be opened.
 func (h *histories) openDestination(sys *fsys.FS, dir string, exists bool) (*mhl.Tree, error) {
 	h.dests = append(h.dests, nil)
 	if !exists {
@@ -124,12 +127,12 @@ func (h *histories) openDestination(sys *fsys.FS, dir string, exists bool) (*mhl
 	if err != nil {
 		return nil, failure.Refuse("%s", err)
 	}
-	tree, err := mhl.Open(root, survey.Nested, mhl.TempSpill)
+	tree, err := mhl.Open(root, survey.Nested, extsort.TempFile)
 	h.dests[len(h.dests)-1] = tree
 	return tree, err
 }
 
-// closeHistories removes temporaries.
+// closeHistories closes the trees and roots, and removes their temporary files.
 func (r *run) closeHistories() {
 	h := r.histories
 	if h == nil {
@@ -145,7 +148,7 @@ func (r *run) closeHistories() {
 	}
 }
 
-// warnHistories warns of what is copied and not recorded.
+// warnHistories warns of entries that are copied and not recorded.
 func (r *run) warnHistories() {
 	if r.histories != nil && r.histories.others > 0 {
 		is := fmt.Sprintf("%d of them have ignore patterns", r.histories.others)
@@ -153,7 +156,7 @@ func (r *run) warnHistories() {
 	}
 }
 
-// of describes the history of one destination.
+// of returns the catalog's options for the history of one destination.
 func (h *histories) of(r *run, t *target) *catalog.History {
 	order := h.order
 	order.Name = filepath.Base(t.Dir)
@@ -168,24 +171,25 @@ func (h *histories) of(r *run, t *target) *catalog.History {
 	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.index]}
 }
 
-// isHistory reports whether a directory of the source holds a history, which is copied when
-// everything else is complete.
+// isHistory reports whether a directory of the source contains a history. The catalog copies
+// it when everything else is complete.
 func (r *run) isHistory(d *walk.Dir) bool {
 	return r.histories != nil && d.Name == mhl.Folder && r.histories.folders[d.Path()]
 }
 
-// errListed is about content that a history must not get.
+// errListed is the conflict of a file whose new content would contradict the destination's
+// history.
 var errListed = &conflictError{
 	why:  "the history of the destination lists it with other content",
 	next: "copy this source into another directory",
 }
 
-// contradicts reports whether a history of the transfer's destination lists its name with
-// other content than the source's, which has these digests. A dry run, which may not know
-// them, reads the source.
+// contradicts reports whether a history at the transfer's destination lists its path with
+// digests other than these. In a dry run digests can be nil; contradicts then reads the source
+// if the history lists the path.
 func (r *run) contradicts(e *entry, p *transfer, digests hash.Digests) (bool, error) {
 	c, file := p.target.catalog, e.manifestPath(p)
-	if c == nil || e.kind != fsys.Regular { // nothing is there in a dry run
+	if c == nil || e.kind != fsys.Regular { // c is nil in a dry run if the destination does not exist
 		return false, nil
 	}
 	if digests == nil && r.opts.DryRun && c.InHistory(file) {
@@ -199,7 +203,7 @@ func (r *run) contradicts(e *entry, p *transfer, digests hash.Digests) (bool, er
 	return c.Contradicts(file, digests), nil
 }
 
-// readDigests reads the source for a dry run.
+// readDigests reads the entry in the source and sets its digests, for a dry run.
 func (r *run) readDigests(e *entry) error {
 	dir, err := e.dir.Acquire()
 	if err != nil {

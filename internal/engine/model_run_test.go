@@ -154,8 +154,8 @@ type doomed struct {
 	Last    int64
 }
 
-// TestModelChild is no test: it is the process that runKilled starts.
-func TestModelChild(t *testing.T) {
+// TestModelProcess is no test: it is the process that runKilled starts.
+func TestModelProcess(t *testing.T) {
 	given := os.Getenv(childVariable)
 	if given == "" {
 		t.Skip("it is run by other tests, in a process that dies")
@@ -181,7 +181,7 @@ func (c command) runKilled(dir string, last int64) (killed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	child := exec.Command(os.Args[0], "-test.run=^TestModelChild$")
+	child := exec.Command(os.Args[0], "-test.run=^TestModelProcess$")
 	child.Env = append(os.Environ(), childVariable+"="+string(given))
 	out, err := child.CombinedOutput()
 	exit, failed := errors.AsType[*exec.ExitError](err)

@@ -121,7 +121,7 @@ func TestModelIsIdempotent(t *testing.T) {
 // How often histories reach what the rules are about. A generator that never does proves
 // nothing.
 func TestModelHistoriesReachTheRules(t *testing.T) {
-	drawSame(t, 1000)
+	drawSame(t, 500)
 	seen := map[string]int{}
 	total := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -156,7 +156,7 @@ func TestModelHistoriesReachTheRules(t *testing.T) {
 		}
 	})
 	t.Logf("of %d steps: %v", total, seen)
-	if total >= 1000 {
+	if total >= 500 {
 		for _, what := range []string{"refused", "conflict", "mismatch", "single", "exit 0", "taken", "later level", "dropped"} {
 			require.Positive(t, seen[what], what)
 		}

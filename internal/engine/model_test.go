@@ -30,7 +30,7 @@ import (
 // SEALIFT_HISTORIES is the number of histories, which are new ones in each run then. By
 // default the tests draw the same ones each time, and few enough for every run.
 func TestModel(t *testing.T) {
-	checkHistories(t, 350, func(t *rapid.T, dir string) {
+	checkHistories(t, 150, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
 		for range between(t, "steps", 1, 6) {
 			h.editSome(5)
@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 // A failing operation costs no more than what it is reported for, and the same command
 // completes what is left.
 func TestModelFaults(t *testing.T) {
-	checkHistories(t, 250, func(t *rapid.T, dir string) {
+	checkHistories(t, 120, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
 		if chance(t, "an earlier run", 2) {
 			h.run(h.draw(), false)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// nameSet is a set of names in one directory, 8 bytes each: a hash of 64 bits. So it
-// says very rarely that it has a name which it has not. It is sorted between the last
+// nameSet is a set of the names in one directory. It stores a hash of 64 bits for each, so has
+// can, very rarely, report a name that was not added. The caller calls sort between the last
 // add and the first has.
 type nameSet struct {
 	seed   maphash.Seed

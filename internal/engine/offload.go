@@ -42,7 +42,7 @@ func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 func (r *run) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
 	named := e.meta.info.Size > resume.LeastPartial && p.target.log.Active()
-	named = named || r.task != nil && p.exists // a successor of this attempt removes it
+	named = named || r.rules.repeated && p.exists // a successor of this attempt removes it
 	pair := r.pairOf(e, p)
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
 		f, err := p.dir.CreateClone(e.file, named)

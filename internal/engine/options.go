@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,21 +13,22 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// Options say what to copy, where to, and how.
+// Options describe a copy: its source, its destinations, and the settings of the command line.
 type Options struct {
 	Source  string   // a directory or a regular file
 	Targets []string // at least one destination
 
-	Hashes []hash.Algorithm // empty: copy without hashing or manifest
-	MHL    *MHL             // write ASC MHL histories; nil for manifests alone
-	// MediaList makes the run write media hash lists of version 1; not with MHL.
+	Hashes []hash.Algorithm // empty to copy without hashing and without a manifest
+	MHL    *MHL             // nil to write no ASC MHL histories
+	// MediaList is nil to write no media hash lists of version 1. MHL and MediaList exclude
+	// each other.
 	MediaList *MediaList
-	Manifest  string // "" for the usual name in each destination; otherwise a path, relative to each destination, or absolute
+	Manifest  string // path, absolute or relative to each destination; "" for the default name in each destination
 
-	Bag *BagOptions // each destination becomes a bag; nil for plain directories
+	Bag *BagOptions // makes each destination a BagIt bag; nil for plain directories
 
 	Policy    Policy
-	BackupDir string // keeps replaced files, relative to each destination; "" if they are not kept
+	BackupDir string // keeps replaced files there, relative to each destination; "" to keep none
 
 	Sync     SyncMode
 	Sparse   SparseMode
@@ -34,7 +36,7 @@ type Options struct {
 	Preserve Preserve
 
 	Verify         VerifyMode         // needs a hash
-	SourceManifest SourceManifestMode // how the source's own manifests are checked
+	SourceManifest SourceManifestMode // whether the source is checked against its own manifests
 
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything
@@ -42,61 +44,59 @@ type Options struct {
 
 	BlockSize int   // bytes of a buffer, at least MinBlockSize; 0 for DefaultBlockSize
 	QueueSize int   // blocks that may wait between two stages of one file; 0 for DefaultQueueSize
-	Workers   int   // files in flight; 0 for a number that suits the machine
-	Memory    int64 // bytes of all buffers together; 0 for a number that suits the other three
+	Workers   int   // files in flight; 0 to choose by the machine
+	Memory    int64 // bytes of all buffers together; 0 to choose by the three sizes above
 
 	BytesPerSecond int64 // limit over all workers; 0 for none
 
-	DirtyWindow int64 // bytes that may be unwritten per destination device, or one of the two below
+	DirtyWindow int64 // bytes of unwritten data per destination device, or DirtyWindowAuto or DirtyWindowOff
 	Cache       pipe.CacheMode
 
 	DryRun   bool
 	FailFast bool
 
-	FS *fsys.FS // nil for the system's own; tests give others
+	FS *fsys.FS // nil for the real file system; tests inject others
 
-	// What tests of this package exchange; zero values are what else is.
-	rotational         func(*fsys.Dir) bool // not every disk that they find spins
-	inMemory           func(*fsys.Dir) bool // where their files are is not up to them
-	checkEvery         time.Duration        // the time between two checks whether a checkpoint is due
+	// Tests of this package replace these. The zero value of each means the default.
+	rotational         func(*fsys.Dir) bool // whether a disk rotates
+	inMemory           func(*fsys.Dir) bool // whether a directory is in memory
+	checkEvery         time.Duration        // interval of the checks whether a checkpoint is due
 	pendingLinksMemory int                  // bytes
 
-	merging *merging // nil, except for the run of a Merge
-
-	// Report receives everything worth telling while it happens, from one
-	// goroutine at a time. It must not block for long. May be nil.
+	// Report receives each event as it happens. Calls do not overlap. Report must return soon,
+	// because the collector waits for it. It may be nil.
 	Report func(Event)
 
-	// Each receives every entry of the source with its outcomes, in any order, from the
-	// goroutine that calls Report. The entry is the caller's only until Each returns. May
-	// be nil.
+	// Each receives every entry of the source with its outcomes, in any order. Its calls do
+	// not overlap with each other or with those of Report. It must not keep the *Entry after
+	// it returns. It may be nil.
 	Each func(*Entry)
 }
 
 // Defaults for Options.
 const (
 	DefaultBlockSize = pipe.DefaultBlockSize
-	MinBlockSize     = 4 << 10 // bytes; less is all overhead
+	MinBlockSize     = 4 << 10 // bytes; with smaller blocks, system calls dominate
 	DefaultQueueSize = pipe.DefaultQueueSize
 )
 
 // Special values of Options.DirtyWindow.
 const (
 	DirtyWindowAuto int64 = 0  // two seconds of the device's measured speed
-	DirtyWindowOff  int64 = -1 // as much as the system likes
+	DirtyWindowOff  int64 = -1 // the kernel's own limit
 )
 
-// Policy says what happens to a name that exists at the destination.
+// Policy says what a run does with a name that exists at the destination.
 type Policy uint8
 
 // The overwrite policies.
 const (
-	PolicyDefault  Policy = iota // replace what is older, leave conflicts alone
-	PolicyNever                  // touch nothing that exists
-	PolicyProtect                // as PolicyDefault, but replace no content
-	PolicyAlways                 // replace everything
-	PolicyUpdate                 // replace what differs in size or modification time
-	PolicyChecksum               // replace what differs in content
+	PolicyDefault  Policy = iota // replace older files, leave conflicts alone
+	PolicyNever                  // change no existing entry
+	PolicyProtect                // like PolicyDefault, but replace no content
+	PolicyAlways                 // replace every file
+	PolicyUpdate                 // replace files whose size or modification time differs
+	PolicyChecksum               // replace files whose content differs
 )
 
 // Policies are the values of --overwrite-policy.
@@ -111,13 +111,13 @@ var Policies = choice.Table[Policy]{What: "overwrite policy", Names: []string{
 
 func (p Policy) String() string { return Policies.Name(p) }
 
-// SyncMode says when data is forced to the device.
+// SyncMode says when data is flushed to the device.
 type SyncMode uint8
 
 // The sync modes.
 const (
 	SyncEnd  SyncMode = iota // once, before the manifest gets its name
-	SyncFile                 // each file before its name appears
+	SyncFile                 // each file, before it gets its name
 	SyncNone                 // never
 )
 
@@ -126,14 +126,14 @@ var SyncModes = choice.Table[SyncMode]{What: "sync mode", Names: []string{SyncEn
 
 func (m SyncMode) String() string { return SyncModes.Name(m) }
 
-// SparseMode says what becomes of holes.
+// SparseMode says whether copies have holes.
 type SparseMode uint8
 
 // The sparse modes.
 const (
-	SparseAuto   SparseMode = iota // keep the source's holes
-	SparseAlways                   // make holes of zero blocks
-	SparseNever                    // write every byte
+	SparseAuto   SparseMode = iota // where the source has holes
+	SparseAlways                   // also for blocks of zeros
+	SparseNever                    // nowhere: every byte is written
 )
 
 // SparseModes are the values of --sparse.
@@ -141,14 +141,14 @@ var SparseModes = choice.Table[SparseMode]{What: "sparse mode", Names: []string{
 
 func (m SparseMode) String() string { return SparseModes.Name(m) }
 
-// ReflinkMode says whether files may share blocks with the source.
+// ReflinkMode says whether copies share extents with the source.
 type ReflinkMode uint8
 
 // The reflink modes.
 const (
-	ReflinkAuto   ReflinkMode = iota // where the file system can
-	ReflinkAlways                    // or else the file fails
-	ReflinkNever                     // every copy has blocks of its own
+	ReflinkAuto   ReflinkMode = iota // if the file system supports it
+	ReflinkAlways                    // files that cannot share extents fail
+	ReflinkNever                     // each copy has its own extents
 )
 
 // ReflinkModes are the values of --reflink.
@@ -156,14 +156,14 @@ var ReflinkModes = choice.Table[ReflinkMode]{What: "reflink mode", Names: []stri
 
 func (m ReflinkMode) String() string { return ReflinkModes.Name(m) }
 
-// VerifyMode says what is read back when everything is on the device.
+// VerifyMode says which files are read again when everything is durable.
 type VerifyMode uint8
 
 // The verify modes.
 const (
 	VerifyOff  VerifyMode = iota
 	VerifyDest            // every file at each destination
-	VerifyFull            // those, and the source
+	VerifyFull            // these, and the source
 )
 
 // VerifyModes are the values of --verify.
@@ -171,13 +171,13 @@ var VerifyModes = choice.Table[VerifyMode]{What: "verify mode", Names: []string{
 
 func (m VerifyMode) String() string { return VerifyModes.Name(m) }
 
-// SourceManifestMode says what becomes of a manifest that the source holds.
+// SourceManifestMode says how the manifests in the source are used.
 type SourceManifestMode uint8
 
-// The modes for the source's manifest.
+// The modes for manifests in the source.
 const (
-	SourceManifestCheck  SourceManifestMode = iota // what it lists must match; what is absent is a warning
-	SourceManifestStrict                           // what is absent counts as a mismatch
+	SourceManifestCheck  SourceManifestMode = iota // listed files must match; absent ones are a warning
+	SourceManifestStrict                           // absent files are mismatches, too
 	SourceManifestIgnore
 )
 
@@ -193,7 +193,7 @@ type Preserve uint8
 const (
 	PreserveMode Preserve = 1 << iota
 	PreserveTimes
-	PreserveOwner // acts only when privileged
+	PreserveOwner // has an effect only in a privileged process
 	PreserveLinks
 	PreserveXattr
 	PreserveACL
@@ -205,7 +205,7 @@ const (
 // preserveKinds has the name of bit i of a Preserve at index i.
 var preserveKinds = choice.Table[Preserve]{What: "kind of metadata", Names: []string{"mode", "times", "owner", "links", "xattr", "acl"}}
 
-// PreserveNames lists what --preserve takes, beside all and none.
+// PreserveNames lists the values of --preserve other than all and none.
 func PreserveNames() []string { return preserveKinds.List() }
 
 // ParsePreserve reads the value of --preserve: "all", "none" or a
@@ -229,4 +229,32 @@ func ParsePreserve(s string) (Preserve, error) {
 		set |= 1 << bit
 	}
 	return set, nil
+}
+
+// withDefaults replaces the zero values that stand for a default.
+func (o *Options) withDefaults() *Options {
+	full := *o
+	if full.BlockSize == 0 {
+		full.BlockSize = DefaultBlockSize
+	}
+	full.BlockSize = max(full.BlockSize, MinBlockSize)
+	if full.QueueSize == 0 {
+		full.QueueSize = DefaultQueueSize
+	}
+	if full.Workers == 0 {
+		full.Workers = pipe.DefaultWorkers()
+	}
+	if full.Memory == 0 {
+		// For every worker: full queues, the block that it reads into, and the one that is written.
+		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
+	}
+	if full.rotational == nil {
+		full.rotational = (*fsys.Dir).Rotational
+	}
+	if full.inMemory == nil {
+		full.inMemory = (*fsys.Dir).InMemory
+	}
+	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
+	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
+	return &full
 }

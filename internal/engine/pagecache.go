@@ -7,23 +7,24 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// drops reports whether the copy leaves nothing in the page cache.
+// drops reports whether the run keeps the data that it copies out of the page cache.
 func (r *run) drops() bool {
 	switch r.opts.Cache {
 	case pipe.CacheDrop, pipe.CacheDirect:
 		return true
 	case pipe.CacheAuto:
-		// What is known of the run so far, which is all of it where it was counted.
+		// The largest size known so far. After a scan, TotalBytes is the size of the source.
 		size := max(r.counters.TotalBytes.Load(), r.counters.Bytes.Load(), r.largest.Load())
 		return r.memory > 0 && size > r.memory/2
 	}
 	return false
 }
 
-// openCache prepares a file of the source for the way in which it is to be read.
+// openCache prepares a file of the source for reading with the cache mode of the run: with
+// O_DIRECT, with eviction behind the reading, or through the page cache.
 func (r *run) openCache(e *entry) {
 	if size := e.meta.info.Size; size > r.largest.Load() {
-		r.largest.Store(size) // which of two workers is the last does not matter much
+		r.largest.Store(size) // two workers may race here; drops needs only an approximate value
 	}
 	if !r.drops() {
 		return
@@ -35,13 +36,13 @@ func (r *run) openCache(e *entry) {
 		}
 		r.warnDirect("the source", err)
 	}
-	// Faster than reading with RWF_DONTCACHE, see docs/benchmarks.md.
+	// Eviction is faster than reading with RWF_DONTCACHE, see docs/benchmarks.md.
 	if e.evict = pipe.NewEviction(e.file, e.meta.info.Size); e.evict == nil {
 		e.file.SetUncached(true)
 	}
 }
 
-// direct reports whether a file of this size bypasses the page cache.
+// direct reports whether a file of this size is read and written with O_DIRECT.
 func (r *run) direct(size int64) bool {
 	if r.opts.Cache != pipe.CacheDirect || size <= int64(r.opts.BlockSize) {
 		return false
@@ -53,8 +54,8 @@ func (r *run) direct(size int64) bool {
 	return true
 }
 
-// createCache prepares a file that is to be written. direct says that it bypasses
-// the page cache.
+// createCache prepares a new file for writing with the cache mode of the run. It reports
+// whether the file bypasses the page cache.
 func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) {
 	if !r.drops() {
 		return false
@@ -67,12 +68,12 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 		r.warnDirect(quoteName(t.Given), err)
 	}
 	if size < leastBehind || t.behind == nil {
-		f.SetUncached(true) // else the device's writeback drops what it has written
+		f.SetUncached(true) // for other files, the device's writeback drops the written data
 	}
 	return false
 }
 
-// warnDirect says once that the page cache is not bypassed.
+// warnDirect warns once that the page cache cannot be bypassed.
 func (r *run) warnDirect(where string, err error) {
 	r.noDirect.Do(func() {
 		err := fmt.Errorf("the page cache cannot be bypassed at %s; what is copied is dropped from it instead: %w", where, err)

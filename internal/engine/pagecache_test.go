@@ -46,7 +46,7 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 }
 
 // Blocks that direct reads cannot take are told once, and dropped instead.
-func TestDirectWithOddBlocksIsToldOnce(t *testing.T) {
+func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")

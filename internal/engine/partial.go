@@ -14,10 +14,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// continuePartial opens the temporaries that an interrupted run has left of a large file,
-// and restores the digests at the end of them. It returns the offset to continue from,
-// which is 0 unless every destination has that much, because the file is read once for all
-// of them. The error is the source's.
+// continuePartial opens the temporaries of a large file that an interrupted run has left, and
+// restores the state of the digests at their end. It returns the offset to continue from. The
+// source is read once for all destinations, so the offset is the smallest of them, and 0 if a
+// destination has no temporary. The error is about the source.
 func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
 	var found []*leftover
 	wanted := 0
@@ -55,7 +55,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 			f.transfer.sink.Err = r.preallocate(e, f.transfer)
 		}
 	}
-	// A digest that cannot save its state has to read the beginning again.
+	// A digest whose state cannot be saved has to read the file from its beginning.
 	if missing := set.Restore(states); len(missing) > 0 {
 		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
 	}
@@ -68,8 +68,8 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	return start, nil
 }
 
-// wouldContinue returns the offset from which the run would continue what an interrupted
-// one has left, if this were no dry run.
+// wouldContinue returns, in a dry run, the offset from which the real run would continue the
+// file.
 func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
 	if e.meta.info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0
@@ -90,10 +90,10 @@ func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
 type leftover struct {
 	transfer *transfer
 	*resume.Leftover
-	proved journal.Partial // how far the file is there for certain
+	proved journal.Partial // the part whose content is certain
 }
 
-// keepAll leaves the temporaries for the next run.
+// keepAll closes the temporaries and leaves them for the next run.
 func keepAll(found []*leftover) (err error) {
 	for _, f := range found {
 		f.transfer.sink = pipe.Sink{}
@@ -102,8 +102,8 @@ func keepAll(found []*leftover) (err error) {
 	return err
 }
 
-// takeLeftover takes up what is left of a file at one destination, nil if nothing
-// of it is known to be right.
+// takeLeftover opens the temporary that is left of a file at one destination. It returns nil,
+// and discards the temporary, if the content of no part is certain.
 func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 	e.clock.At(timing.Read, p.target.place())
 	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.info)
@@ -115,7 +115,7 @@ func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 		f.proved = left.Written
 	}
 	if r.ctx.Err() != nil {
-		return f // not proved yet: it is left to the next run
+		return f // the caller keeps it for the next run
 	}
 	if f.proved.Offset == 0 || left.Size < f.proved.Offset {
 		left.Discard()
@@ -124,9 +124,9 @@ func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 	return f
 }
 
-// proveWritten reads what was written after the last checkpoint back from the
-// device. It is what was read from the source if the digests come out at the state
-// that they had there.
+// proveWritten checks the part of a temporary that was written after the last checkpoint. It
+// reads that part from the device and compares the states of the digests with those that the
+// interrupted run recorded while it read the source.
 func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 	durable, written := f.Durable, f.Written
 	set.Restore(durable.States)
@@ -154,8 +154,8 @@ func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 	return true
 }
 
-// leavePartial keeps, of a run that is stopped, what was written of a large file.
-// All that was read has reached the digests and the sinks.
+// leavePartial keeps the written parts of a large file when the run is stopped. The caller has
+// made sure that all blocks that were read have reached the digests and the sinks.
 func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.Set) {
 	if e.unchanged() != nil {
 		return
@@ -176,8 +176,8 @@ func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.
 	}
 }
 
-// keepPartial keeps the first total bytes of the transfer's temporary, if that is worth
-// it.
+// keepPartial keeps the first total bytes of the transfer's temporary, if there are at least
+// resume.LeastPartial.
 func (p *transfer) keepPartial(total int64, states [][]byte) error {
 	if p.inFlight == nil || total < resume.LeastPartial || p.sink.Err != nil || !p.target.log.Active() {
 		return nil
@@ -186,12 +186,12 @@ func (p *transfer) keepPartial(total int64, states [][]byte) error {
 		return err
 	}
 	f := p.inFlight
-	p.inFlight = nil // the log keeps its record
+	p.inFlight = nil // otherwise abort would remove its record from the log
 	return f.Keep(total, states)
 }
 
-// track lets checkpoints follow the transfer's temporary, which has start bytes already, if
-// the file is large.
+// track lets checkpoints record how much of the transfer's temporary is written, if the file
+// is large. start is the number of bytes that the temporary has already.
 func (p *transfer) track(e *entry, start int64) (err error) {
 	if e.meta.info.Size <= resume.LeastPartial {
 		return nil

@@ -14,53 +14,54 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// pendingLinks holds the link groups that wait for a name to be met, packed: there may be
-// as many as files, and most may wait in vain, for names outside the source. Each has
-// a record, of about 100 bytes; beyond a limit the records go into a temporary file.
-// The table that finds them takes about 12 bytes each. It is not for concurrent use.
+// pendingLinks stores the link groups of which the walk has not met all names. There can be as
+// many as files, and most may stay until the end, because their other names are outside the
+// source. So each is packed into a record of about 100 bytes. When the records exceed a limit,
+// they move to a temporary file. A hash table finds them and uses about 12 bytes for each.
+// pendingLinks is not safe for concurrent use. See docs/adr/0003.
 type pendingLinks struct {
 	seed   maphash.Seed
 	limit  int // bytes of records in memory
 	spill  func() (spillFile, error)
-	slots  []uint64 // open addressing: some of the hash of the id, the place of the record; 0 is free
+	slots  []uint64 // hash table with open addressing: bits of the id's hash and the place of the record; 0 is free
 	used   int
-	tail   []byte // records that are not in the file
-	start  int64  // place of the first of them
+	tail   []byte // records in memory
+	start  int64  // place of the first record of tail; those before it are in the file
 	file   spillFile
-	filed  bool      // the file was asked for: it is there, or there is none
-	era    int       // how often all records were dropped: places of earlier eras are invalid
-	buf    []byte    // of a record
-	dirs   []heldDir // that the primaries' names are in; records have their numbers
-	unused []uint32  // numbers that are free
+	filed  bool      // spill was called; file is nil if it failed
+	era    int       // incremented when all records are dropped; places of earlier eras are invalid
+	buf    []byte    // of one record, used again
+	dirs   []heldDir // the directories of the primaries' names; records contain an index into it
+	unused []uint32  // free indexes of dirs
 	number map[*walk.Dir]uint32
 
-	targets int // primaries of a group
+	targets int // number of destinations; a group has a primary for each
 }
 
-// spillFile takes records that outgrow memory.
+// spillFile stores the records that exceed the memory limit.
 type spillFile interface {
 	io.ReaderAt
 	WriteAt(p []byte, off int64) error
 	io.Closer
 }
 
-// heldDir is a directory with how many primaries hold it.
+// heldDir is a directory and the number of primaries that hold it.
 type heldDir struct {
 	dir   *walk.Dir
 	holds int
 }
 
-// pendingLinksMemory is how much of the records is kept in memory, in bytes: about 80,000
-// files, so that most trees never touch a temporary file.
+// pendingLinksMemory is the default limit of the records in memory, in bytes. It is enough for
+// about 80,000 files, so most trees need no temporary file.
 const pendingLinksMemory = 8 << 20
 
 const (
-	placeBits    = 36 // of a slot; the rest is of the hash
-	placeUnit    = 8  // bytes; records begin at a multiple
+	placeBits    = 36 // low bits of a slot, for the place; the high bits are from the hash
+	placeUnit    = 8  // bytes; each record begins at a multiple of it
 	firstSlots   = 1 << 10
 	firstTail    = 16 << 10 // bytes
-	firstRead    = 256      // bytes that are read at first; most records are shorter
-	recordLength = 4        // bytes of its length, which it begins with
+	firstRead    = 256      // bytes of the first read of a record; most records are shorter
+	recordLength = 4        // bytes of the length at the beginning of a record
 	recordFixed  = recordLength + 16 + 8 + 1
 )
 
@@ -71,16 +72,19 @@ func newPendingLinks(targets, limit int, spill func() (spillFile, error)) *pendi
 	}
 }
 
+// hashOf returns the bits of the hash of id that a slot contains.
 func (p *pendingLinks) hashOf(id fsys.ID) uint64 { return maphash.Comparable(p.seed, id) >> placeBits }
 
-// home is where a slot is to be, if that is free.
+// home returns the preferred index of a slot.
 func (p *pendingLinks) home(slot uint64) int { return int(slot>>placeBits) & (len(p.slots) - 1) }
 
+// after returns the next index, at which probing continues.
 func (p *pendingLinks) after(i int) int { return (i + 1) & (len(p.slots) - 1) }
 
+// place returns the place of the record of a slot: its offset, in the file or in tail.
 func (p *pendingLinks) place(slot uint64) int64 { return int64(slot&(1<<placeBits-1)) * placeUnit }
 
-// take takes the group of id out, nil if there is none.
+// take removes and returns the group of id, nil if there is none.
 func (p *pendingLinks) take(id fsys.ID) (*linkGroup, error) {
 	want := p.hashOf(id)
 	for i := p.home(want << placeBits); p.slots[i] != 0; i = p.after(i) {
@@ -106,7 +110,7 @@ func (p *pendingLinks) take(id fsys.ID) (*linkGroup, error) {
 	return nil, nil
 }
 
-// put stores a group, which the caller must not use any more.
+// put stores a group. The caller must not use the group afterwards.
 func (p *pendingLinks) put(g *linkGroup) {
 	record := p.pack(g)
 	place := g.place
@@ -124,8 +128,8 @@ func (p *pendingLinks) put(g *linkGroup) {
 	}
 }
 
-// free makes a slot free. What follows without a gap moves up, unless it would come
-// before its home.
+// free removes a slot from the table, as open addressing with linear probing requires it:
+// following slots move into the gap, unless that is before their preferred index.
 func (p *pendingLinks) free(i int) {
 	p.slots[i] = 0
 	for j := p.after(i); p.slots[j] != 0; j = p.after(j) {
@@ -135,12 +139,13 @@ func (p *pendingLinks) free(i int) {
 			i = j
 		}
 	}
-	if p.used--; p.used == 0 { // no record is wanted any more
+	if p.used--; p.used == 0 { // all records are unused now
 		p.tail, p.start = p.tail[:0], placeUnit
 		p.era++
 	}
 }
 
+// grow doubles the table.
 func (p *pendingLinks) grow() {
 	old := p.slots
 	p.slots = make([]uint64, 2*len(old))
@@ -163,7 +168,7 @@ func (p *pendingLinks) append(record []byte) int64 {
 		p.flush()
 	}
 	place := p.start + int64(len(p.tail))
-	if n := len(p.tail) + size; n > cap(p.tail) { // in few steps, because each leaves its predecessor as garbage
+	if n := len(p.tail) + size; n > cap(p.tail) { // a factor of 4, because each step leaves the old slice as garbage
 		p.tail = append(make([]byte, 0, max(n, min(4*cap(p.tail), p.limit), firstTail)), p.tail...)
 	}
 	p.tail = append(p.tail, record...)
@@ -171,8 +176,8 @@ func (p *pendingLinks) append(record []byte) int64 {
 	return place
 }
 
-// flush moves the records to the file. Where there is none, or it takes nothing, they
-// stay in memory.
+// flush moves the records in memory to the file. If there is no file or it cannot be written,
+// they stay in memory, and the limit doubles.
 func (p *pendingLinks) flush() {
 	if !p.filed {
 		p.filed = true
@@ -188,7 +193,8 @@ func (p *pendingLinks) flush() {
 	p.tail = p.tail[:0]
 }
 
-// overwrite replaces a record by one of the same length, if that is possible.
+// overwrite replaces a record by one of the same length. It returns false if that is not
+// possible.
 func (p *pendingLinks) overwrite(place int64, record []byte) bool {
 	if place >= p.start {
 		copy(p.tail[place-p.start:], record)
@@ -197,7 +203,7 @@ func (p *pendingLinks) overwrite(place int64, record []byte) bool {
 	return p.file.WriteAt(record, place) == nil
 }
 
-// read returns the record at place, valid until the next call of anything.
+// read returns the record at place. It is valid until the next call of any method.
 func (p *pendingLinks) read(place int64) ([]byte, error) {
 	if place >= p.start {
 		record := p.tail[place-p.start:]
@@ -231,18 +237,24 @@ func cannotRead(err error) error {
 	return fmt.Errorf("the temporary file with the names of hard links: %w", err)
 }
 
-// What of a primary is in its record.
+// Flags of a primary in a record.
 const (
 	primaryThere    = 1 << iota
 	primaryExpected // a manifest of the source lists its name
-	primaryRepeated // of its name and its content the same as of the primary before
+	primaryRepeated // name and content equal those of the previous primary and are left out
 	primaryHashed   // it has digests
 )
 
-// pack makes a record, valid until the next call of anything: its length, the id, the
-// names seen, whether the group is broken, then for each target a byte that says what
-// there is of a primary, and that. Two records of a group differ in length only if
-// their primaries do.
+// pack returns the record of a group. It is valid until the next call of any method. A record
+// contains:
+//
+//   - its length, 4 bytes
+//   - the id, 16 bytes
+//   - the number of names seen, 8 bytes
+//   - whether the group is broken, 1 byte
+//   - for each target the flags of its primary, 1 byte, and the fields that these announce
+//
+// Two records of one group have the same length unless their primaries differ.
 func (p *pendingLinks) pack(g *linkGroup) []byte {
 	b := append(p.buf[:0], 0, 0, 0, 0)
 	b = binary.LittleEndian.AppendUint64(b, g.id.Dev)
@@ -291,22 +303,25 @@ func (p *pendingLinks) pack(g *linkGroup) []byte {
 	return b
 }
 
+// like reports whether two primaries have the same name and content.
 func (l *primary) like(other *primary) bool {
 	return l.name == other.name && l.size == other.size && l.mtime == other.mtime &&
 		(l.digests == nil) == (other.digests == nil) && slices.EqualFunc(l.digests, other.digests, bytes.Equal)
 }
 
+// appendField appends the length of f and f.
 func appendField[F string | []byte](b []byte, f F) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(f))), f...)
 }
 
-// idOfRecord returns the id that a record is about.
+// idOfRecord returns the id of a record's group.
 func idOfRecord(record []byte) fsys.ID {
 	b := record[recordLength:]
 	return fsys.ID{Dev: binary.LittleEndian.Uint64(b), Ino: binary.LittleEndian.Uint64(b[8:])}
 }
 
-// unpack undoes pack. The primaries hold their directories themselves again.
+// unpack returns the group of a record. The holds on directories pass from pendingLinks to the
+// primaries of the group.
 func (p *pendingLinks) unpack(record []byte) (*linkGroup, error) {
 	b := record[recordLength+16:]
 	g := &linkGroup{id: idOfRecord(record), seen: binary.LittleEndian.Uint64(b), broken: b[8] != 0}
@@ -355,7 +370,8 @@ func (p *pendingLinks) unpack(record []byte) (*linkGroup, error) {
 	return g, nil
 }
 
-// recordFields takes a record apart.
+// recordFields reads the fields of a record one after the other. After a field that is not
+// valid, bad is true.
 type recordFields struct {
 	rest []byte
 	bad  bool
@@ -390,7 +406,7 @@ func (f *recordFields) field() []byte {
 	return field
 }
 
-// hold takes over one hold of a directory and returns its number.
+// hold takes over one hold on a directory and returns the index of the directory in dirs.
 func (p *pendingLinks) hold(d *walk.Dir) uint32 {
 	n, known := p.number[d]
 	switch {
@@ -408,7 +424,7 @@ func (p *pendingLinks) hold(d *walk.Dir) uint32 {
 	return n
 }
 
-// letGo hands one hold of a directory back.
+// letGo removes one hold on a directory from the table. A primary takes it over.
 func (p *pendingLinks) letGo(d *walk.Dir) {
 	n := p.number[d]
 	if p.dirs[n].holds--; p.dirs[n].holds > 0 {
@@ -419,7 +435,7 @@ func (p *pendingLinks) letGo(d *walk.Dir) {
 	p.unused = append(p.unused, n)
 }
 
-// close lets go of everything.
+// close releases all directories and removes the temporary file.
 func (p *pendingLinks) close() {
 	for _, held := range p.dirs {
 		for range held.holds {

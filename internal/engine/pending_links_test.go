@@ -108,7 +108,7 @@ func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *primary) prima
 
 // Groups come out as they went in, whatever is in memory, in the file or refused by
 // it, and directories are held for as long as a primary is in one.
-func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
+func TestPendingLinksAreReadAsTheyWereStored(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		targets := rapid.IntRange(1, 3).Draw(t, "targets")
@@ -186,7 +186,7 @@ func TestParkedGroupsComeOutAsTheyWentIn(t *testing.T) {
 }
 
 // Many take little memory, and all are found.
-func TestParkedGroupsInNumbers(t *testing.T) {
+func TestManyPendingLinks(t *testing.T) {
 	t.Parallel()
 	left := leaving{map[*walk.Dir]int{}}
 	dirs := someDirs(t, left, 1, 1)
@@ -223,7 +223,7 @@ func TestParkedGroupsInNumbers(t *testing.T) {
 	require.Equal(t, 1, left.times[dirs[0]])
 }
 
-func TestParkedGroupsOfAFileThatCannotBeRead(t *testing.T) {
+func TestPendingLinksOfAnUnreadableFile(t *testing.T) {
 	t.Parallel()
 	left := leaving{map[*walk.Dir]int{}}
 	dirs := someDirs(t, left, 1, 1)

@@ -72,10 +72,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	o.FS = nil
 	stopped := 0
-	runs, stride := int64(0), int64(3)
-	if everyInstant() {
-		stride = 1
-	}
+	runs, stride := int64(0), sweepStride(7)
 	for k := int64(1); k <= total.Load(); k += stride {
 		runs++
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -373,7 +370,7 @@ func TestARefusalWritesNothing(t *testing.T) {
 
 // With --sync=file every directory that got a name is forced to the device,
 // whatever the policy says about its metadata.
-func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
+func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "sub/new", []byte("x"), since)
@@ -402,7 +399,7 @@ func TestSyncFileForcesDirectoriesUnderEveryPolicy(t *testing.T) {
 }
 
 // With --sync=file metadata brought up to date is forced to the device too.
-func TestSyncFileForcesRefreshedMetadata(t *testing.T) {
+func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 	linuxOnly(t, "it counts system calls")
 	t.Parallel()
 	src, dst := filepath.Join(treetest.MemoryDir(t), "src"), filepath.Join(treetest.MemoryDir(t), "dst")

@@ -21,11 +21,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// PlanOptions say how a copy is split into shards.
+// PlanOptions describe how Plan splits a copy into shards.
 type PlanOptions struct {
 	Into      string // the directory of the plan
-	Shards    int    // how many; 0 for a number that suits the source
-	ShardSize int64  // mean bytes of a shard; 0 for a number that suits the source
+	Shards    int    // number of shards; 0 to choose by the source
+	ShardSize int64  // mean bytes of a shard; 0 to choose by the source
 	Sealift   string // the version of the program
 }
 
@@ -35,22 +35,22 @@ type planning struct {
 	into    PlanOptions
 	path    string       // of the plan, absolute
 	dir     *fsys.Dir    // nil until it exists
-	lock    *fsys.Lock   // of dir; nil where there are no locks
+	lock    *fsys.Lock   // of dir; nil if the file system has no locks
 	finder  *fsys.Finder // of the source
-	id      string       // of the plan; of an interrupted planner until planner is set, "" for none
+	id      string       // of the plan; until planner is set, of an interrupted plan in dir, "" if there is none
 	planner *shard.Planner
-	late    map[string]bool // paths of files that merge copies
-	levels  []int           // of the manifests of each destination
-	// trusted: an interrupted planner of this plan has moved the manifests of the destination
-	// aside, and no task has begun, so their lines are right.
+	late    map[string]bool // paths of files that Merge copies, and no shard
+	levels  []int           // level of the manifest names at each destination
+	// trusted says for each destination that an interrupted run of this plan has moved its
+	// manifests aside. No task has begun yet, so the lines of these manifests are still right.
 	trusted []bool
 }
 
 // Plan splits the copy that o describes into shards and writes the plan. It makes all refusals
-// of Run, and leaves the destinations marked, so that only tasks of the plan write there. The
-// error is a *failure.RefusedError if nothing was written, and the cause of ctx's end if Plan
-// was stopped. Without an error, the plan is nil if something was reported that has to be mended
-// first.
+// of Run. It marks the destinations, so that only tasks of the plan write there. The error is
+// a *failure.RefusedError if nothing was written, and the cause of the context if Plan was
+// stopped. The plan is nil without an error if Plan has reported problems that have to be
+// solved first.
 func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (plan *shard.Plan, err error) {
 	if o.MHL != nil || o.MediaList != nil || o.Bag != nil {
 		return nil, failure.Refuse("--mhl and --bag need the whole tree at once, so they cannot be planned; copy without them, and add the history with sealift sum --mhl")
@@ -81,10 +81,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	p.run = &run{
 		opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(),
 		outer: ctx, listed: len(opts.Hashes), memory: fsys.Memory(), sheet: timing.NewSheet(len(rt.Destinations)),
-		messages: make(chan message, jobsAhead), summary: &Summary{},
-	}
-	p.openJournal = func(root *fsys.Dir, _ string) (*resume.Journal, error) {
-		return resume.OpenJournalToPlan(root, p.id)
+		messages: make(chan message, jobsAhead), summary: &Summary{}, mode: planner{planning: p}, rules: treeCopy{}.rules(opts),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
@@ -98,13 +95,23 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	collector.Go(p.collect)
 	plan, err = p.make()
 	if plan == nil {
-		p.takeBack()
+		p.undoDestinations()
 	}
 	p.close()
 	close(p.messages)
 	collector.Wait()
 	c.Phase.Store(int32(counters.End(plan == nil)))
 	return plan, err
+}
+
+// planner is the mode of Plan, which opens destinations and reports like a copy.
+type planner struct {
+	treeCopy
+	planning *planning
+}
+
+func (p planner) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error) {
+	return resume.OpenJournalToPlan(root, p.planning.id)
 }
 
 // openInto opens and locks the directory of the plan, if it exists.
@@ -125,6 +132,7 @@ func (p *planning) openInto(system *fsys.FS) (err error) {
 	return nil
 }
 
+// closeInto closes the planner, and unlocks and closes the directory of the plan.
 func (p *planning) closeInto() {
 	if p.planner != nil {
 		p.planner.Close()
@@ -140,17 +148,18 @@ func (p *planning) closeInto() {
 	}
 }
 
-// make makes the plan. It returns nil without an error if something was reported.
+// make makes the plan. The plan is nil without an error if a problem was reported.
 func (p *planning) make() (*shard.Plan, error) {
 	p.openManifests()
 	if err := p.openDestinations(); err != nil {
 		return nil, err
 	}
+	p.measureSpace()
 	p.warnBag()
 	if p.hasFailed() {
 		return nil, nil
 	}
-	steps := []func() error{p.begin, p.stateExpected, p.statePrevious, p.scanSource}
+	steps := []func() error{p.begin, p.addExpected, p.addPrevious, p.scanSource}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, p.explain(err)
@@ -159,6 +168,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	if p.hasFailed() {
 		return nil, nil
 	}
+	p.checkSpace(p.ctx, walkers(p.opts.Workers), p.counters.TotalBytes.Load())
 	plan, err := p.planner.Write(p.ctx)
 	if errors.Is(err, errCollision) { // it was reported
 		return nil, nil
@@ -169,13 +179,15 @@ func (p *planning) make() (*shard.Plan, error) {
 	return plan, nil
 }
 
-// hasFailed reports whether a plan would lack something.
+// hasFailed reports whether a failure or a mismatch was reported, so the plan would lack
+// entries.
 func (p *planning) hasFailed() bool {
 	p.sync()
 	return p.summary.Errors > 0 || p.summary.Mismatches > 0
 }
 
-// explain reports an error of the plan itself, and returns the cause if Plan was stopped.
+// explain reports an error of making the plan and returns nil. If Plan was stopped, it returns
+// the cause instead.
 func (p *planning) explain(err error) error {
 	if p.ctx.Err() != nil {
 		return context.Cause(p.ctx)
@@ -191,12 +203,12 @@ func (p *planning) explain(err error) error {
 	return nil
 }
 
-// openDestinations makes, locks and examines the destinations. It refuses what Run refuses.
+// openDestinations creates, locks and inspects the destinations. It refuses what Run refuses.
 func (p *planning) openDestinations() error {
 	for i, d := range p.route.Destinations {
 		p.targets = append(p.targets, &target{Destination: d, index: i})
 	}
-	p.targetsLeft.Store(int64(len(p.targets)) + 1) // to lose all of them is reported, and ends nothing
+	p.targetsLeft.Store(int64(len(p.targets)) + 1) // one more, so that dropping all of them does not cancel the context
 	p.levels, p.trusted = make([]int, len(p.targets)), make([]bool, len(p.targets))
 	for i, t := range p.targets {
 		err := p.openDestination(i, t)
@@ -230,7 +242,7 @@ func (p *planning) openDestination(i int, t *target) error {
 	return t.openBackup(p.run)
 }
 
-// begin makes the directory of the plan and the planner.
+// begin creates the directory of the plan and the planner.
 func (p *planning) begin() error {
 	if p.dir == nil {
 		if err := p.makeInto(); err != nil {
@@ -244,7 +256,7 @@ func (p *planning) begin() error {
 	o := shard.PlanOptions{
 		Kind: shard.KindCopy, Copy: planned(p.opts), Sealift: p.into.Sealift,
 		Source: shard.RootOf(source, p.sourceInfo), Shards: p.into.Shards, ShardSize: p.into.ShardSize,
-		Links: p.opts.Preserve&PreserveLinks != 0, BeforeCommit: p.settle,
+		Links: p.opts.Preserve&PreserveLinks != 0, BeforeCommit: p.prepareDestinations,
 	}
 	for _, l := range p.manifests.Lists() {
 		o.Lists = append(o.Lists, shard.List{Name: shard.Text(l.Name), Hash: l.Hash})
@@ -275,7 +287,7 @@ func (p *planning) begin() error {
 	return err
 }
 
-// makeInto makes the directory of the plan, which no other user may read, and locks it.
+// makeInto creates and locks the directory of the plan. No other user may read it.
 func (p *planning) makeInto() error {
 	if _, err := makeDirs(parentOf(p.path)); err != nil {
 		return err
@@ -298,13 +310,13 @@ func (p *planning) makeInto() error {
 	return parent.SyncToDrive()
 }
 
-// stateExpected gives the planner what the manifests of the source list.
-func (p *planning) stateExpected() error {
+// addExpected adds the lines of the source's manifests to the planner.
+func (p *planning) addExpected() error {
 	defer p.manifests.Close()
 	lists := p.manifests.Lists()
 	absent := absentFiles{run: p.run}
 	err := p.manifests.EachListed(func(list int, file string, digest []byte) error {
-		if !shard.IsPath(file) { // nothing in the source has it
+		if !shard.IsPath(file) { // no entry of the source has this path
 			p.reportOutside(&absent, lists[list].Name, file)
 			return p.ctx.Err()
 		}
@@ -314,7 +326,7 @@ func (p *planning) stateExpected() error {
 	return err
 }
 
-// reportOutside reports a path that leads out of the source.
+// reportOutside handles a path of a manifest that leads out of the source as an absent file.
 func (p *planning) reportOutside(absent *absentFiles, list, file string) {
 	if p.opts.SourceManifest == SourceManifestStrict {
 		err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
@@ -324,9 +336,9 @@ func (p *planning) reportOutside(absent *absentFiles, list, file string) {
 	absent.add(list, file)
 }
 
-// statePrevious gives the planner the lines of the destinations' earlier manifests, and closes
-// these: their indexes use memory.
-func (p *planning) statePrevious() error {
+// addPrevious adds the lines of the destinations' earlier manifests to the planner. Then it
+// closes these manifests, because their indexes use memory.
+func (p *planning) addPrevious() error {
 	for i, t := range p.targets {
 		p.resumeCatalog(i)
 		err := t.catalog.EachKept(func(slot int, file string, digest []byte) error {
@@ -344,7 +356,8 @@ func (p *planning) statePrevious() error {
 	return nil
 }
 
-// resumeCatalog says to a catalog whether manifests that were moved aside are right.
+// resumeCatalog passes to the catalog of destination i whether manifests that were moved aside
+// are right.
 func (p *planning) resumeCatalog(i int) {
 	if p.trusted[i] {
 		p.targets[i].catalog.Resume(untouched{})
@@ -353,17 +366,17 @@ func (p *planning) resumeCatalog(i int) {
 	}
 }
 
-// untouched are interrupted runs that have changed nothing.
+// untouched implements catalog.Interrupted for interrupted runs that have changed no file.
 type untouched struct{}
 
-// settle is the last step before plan.json gets its name: it marks the destinations, and moves
-// the manifests aside that the copy will replace.
-func (p *planning) settle() error {
+// prepareDestinations is the last step before plan.json gets its name. It marks the
+// destinations, and moves aside the manifests that the copy will replace.
+func (p *planning) prepareDestinations() error {
 	if p.hasFailed() {
 		return errCollision
 	}
 	for i, t := range p.targets {
-		if err := p.settleAt(i, t); err != nil {
+		if err := p.prepareDestination(i, t); err != nil {
 			return &failure.FileError{Target: t.Given, Stage: failure.StageManifest, Err: err}
 		}
 	}
@@ -372,8 +385,9 @@ func (p *planning) settle() error {
 
 var errCollision = errors.New("names of directories are one to a destination")
 
-// folding returns a destination that takes names for the same which differ in case; nil for none.
-// The journal shows it. FUSE may describe it by two inode numbers.
+// folding returns a destination at which names that differ only in case are one name, or nil.
+// It checks whether the journal is found under its name in upper case. The inode numbers are
+// not compared, because FUSE may show two for one file.
 func (p *planning) folding() *target {
 	for _, t := range p.targets {
 		if _, err := t.root.Lstat(strings.ToUpper(resume.JournalName(""))); err == nil {
@@ -383,7 +397,7 @@ func (p *planning) folding() *target {
 	return nil
 }
 
-func (p *planning) settleAt(i int, t *target) error {
+func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.checkName(); err != nil {
 		return err
 	}
@@ -410,9 +424,10 @@ func (p *planning) settleAt(i int, t *target) error {
 	return t.catalog.MoveAside()
 }
 
-// takeBack removes what was made, because there is no plan. A destination with a mark keeps it: the
-// next planner takes it over.
-func (p *planning) takeBack() {
+// undoDestinations removes the directories that this planner has created at the destinations,
+// because there is no plan. A destination with a mark keeps it: the next planner takes it
+// over.
+func (p *planning) undoDestinations() {
 	for _, t := range p.targets {
 		if t.root == nil {
 			continue
@@ -423,7 +438,8 @@ func (p *planning) takeBack() {
 	}
 }
 
-// warnBag warns that a plan checks less of a bag than a copy does.
+// warnBag warns that a planned copy of a bag does not check that the bag is complete, as Run
+// does.
 func (p *planning) warnBag() {
 	if p.listed == 0 || p.opts.part() || p.opts.SourceManifest == SourceManifestIgnore {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// planned returns the options that a plan fixes for all of its tasks. The others belong to
-// each task, and source and destinations have their own place in a plan.
+// planned returns the options that a plan fixes for all of its tasks. The other options belong
+// to each task, apart from source and destinations, which a plan stores separately.
 func planned(o *Options) shard.Options {
 	p := shard.Options{
 		Hashes:         slices.Clone(o.Hashes),
@@ -35,9 +35,9 @@ func planned(o *Options) shard.Options {
 	return p
 }
 
-// OptionsOfPlan returns the options of the copy that was planned, with the source and the
-// destinations of the plan. Only is nil also if the plan was made with --files-from: the
-// shards contain what it has selected.
+// OptionsOfPlan returns the options of the planned copy, with the plan's source and
+// destinations. Only is always nil: the shards contain the files that --files-from has
+// selected.
 func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	o := &Options{
 		Source:        string(p.Source.Path),
@@ -82,6 +82,7 @@ func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	return o, nil
 }
 
+// parseInto parses the name of an option's value.
 func parseInto[T ~uint8](value *T, table choice.Table[T], name string) (err error) {
 	*value, err = table.Parse(name)
 	return err

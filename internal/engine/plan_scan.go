@@ -33,7 +33,8 @@ func (p *planning) scanSource() error {
 	return err
 }
 
-// enter reports whether a directory of the source is listed: not if it is a destination.
+// enter reports whether the scan lists a directory of the source. It reports and skips a
+// destination.
 func (p *planning) enter(d *walk.Dir) bool {
 	if d.Parent == nil {
 		return true
@@ -47,12 +48,14 @@ func (p *planning) enter(d *walk.Dir) bool {
 	return true
 }
 
+// isRoot reports whether id is the identity of the destination's root.
 func (p *planning) isRoot(t *target, id fsys.ID) bool {
 	info, err := t.root.Stat()
 	return err == nil && info.ID == id
 }
 
-// found reports whether a shard has the entry.
+// found counts an entry of the source and reports whether it goes into a shard. Late files do
+// not: Merge copies them.
 func (p *planning) found(path string, info fsys.Info) bool {
 	if info.Kind != fsys.Regular {
 		return true

@@ -381,8 +381,8 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 // and no checkpoint lists what is not there, an incomplete copy has a journal or a marker,
 // the same command completes the copy, and what has ended with 0 has lost nothing.
 //
-// The cases have nearly the same operations. Each takes every fifth, and all of them
-// together every one; with SEALIFT_SWEEP=all each takes every one, and loses both all of
+// The cases have nearly the same operations. Each takes every tenth, with another
+// offset; with SEALIFT_SWEEP=all each takes every one, and loses both all of
 // what was not flushed and half of it.
 func TestPowerCutAtEachOperation(t *testing.T) {
 	t.Parallel()
@@ -446,7 +446,7 @@ func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 }
 
 // shortStride is how many operations apart the power is cut in the short form.
-const shortStride = 5
+const shortStride = 10
 
 // sweep cuts the power before the operation first and every stride-th one after it.
 func (c *cutCase) sweep(t *testing.T, first, stride int64) {

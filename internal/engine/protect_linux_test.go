@@ -18,7 +18,7 @@ import (
 
 // After an interruption, policy protect replaces a file only if it holds nothing but bytes
 // that the source has at the same place, and zeros. Other content may be of another process.
-func TestProtectReplacesOnlyWhatAPowerCutLeft(t *testing.T) {
+func TestProtectReplacesOnlyFilesOfAnInterruptedRun(t *testing.T) {
 	t.Parallel()
 	const whole = "the content of the source"
 	for name, c := range map[string]struct {

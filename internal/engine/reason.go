@@ -6,8 +6,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// reasonOf says for people why a transfer has ended as it has: "size differs". It is "" for
-// what needs no reason, such as a new file.
+// reasonOf returns the reason of a transfer's outcome as text for people, for example "size
+// differs". It returns "" for outcomes that need no reason, such as a new file.
 func reasonOf(o observation, d decision, equal bool, done outcome) string {
 	switch done {
 	case outReplaced:
@@ -29,8 +29,8 @@ func reasonOf(o observation, d decision, equal bool, done outcome) string {
 	return ""
 }
 
-// whyReplaced is reasonOf for an existing name that got new content. equal says that the
-// content was compared and is the same.
+// whyReplaced returns the reason why an existing file was replaced. equal means that the
+// content was compared and is equal.
 func (o observation) whyReplaced(d decision, equal bool) string {
 	switch {
 	case o.ours:
@@ -57,8 +57,9 @@ func (o observation) whyReplaced(d decision, equal bool) string {
 	return "modification time differs"
 }
 
-// outdatedKinds lists for people the metadata of have at the destination that differs from
-// that of src and could be set. If there is none, it was extended attributes.
+// outdatedKinds lists, as text for people, the kinds of metadata of have, at the destination,
+// that differ from src and could be set. If none of those that it compares differs, the
+// extended attributes did.
 func (r *run) outdatedKinds(s *fileSystem, src, have fsys.Info) string {
 	var kinds []string
 	for _, kind := range []struct {

@@ -17,57 +17,59 @@ type EventKind uint8
 // The kinds of events.
 const (
 	EventCopied     EventKind = iota // an entry was created or replaced (Action says which)
-	EventSkipped                     // an entry was up to date, or policy "never"
+	EventSkipped                     // an entry was up to date, or left alone by policy "never"
 	EventConflict                    // an entry was left alone; Err says why, Hint how to change that
 	EventFailed                      // Err is a *failure.FileError
-	EventMismatch                    // content is not what a digest promised; Err is a *failure.FileError
-	EventWarning                     // something less than asked for, said once a kind
+	EventMismatch                    // content does not match its expected digest; Err is a *failure.FileError
+	EventWarning                     // the run does less than requested; once for each kind of warning
 	EventTargetLost                  // a destination is dropped; Err says why
 )
 
-// Event is something that is reported while the copy runs.
+// Event reports one thing that happened during the copy.
 type Event struct {
 	Kind    EventKind
 	Path    string       // relative to the source's root, raw bytes
-	Target  string       // the destination as the user named it; "" if the source or all
-	Entry   fsys.Kind    // EventCopied, EventSkipped: what it is in the source
+	Target  string       // the destination as the user named it; "" if the event concerns the source or all destinations
+	Entry   fsys.Kind    // EventCopied, EventSkipped: its kind in the source
 	Action  string       // EventCopied, EventSkipped: "created", "replaced", "linked", "up to date", "metadata", "kept"
-	Reason  string       // EventCopied, EventSkipped: for people; "" where it is plain
+	Reason  string       // EventCopied, EventSkipped: why, as text for people; "" if obvious
 	Bytes   int64        // size of a copied file
 	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
 	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
-	Hint    string       // EventConflict: the name of the policy that would replace it, "" if none would
-	Next    string       // EventConflict: what the user can do where no policy helps, "" for moving away what is there
+	Hint    string       // EventConflict: the overwrite policy that would replace the entry, "" if none would
+	Next    string       // EventConflict: the user's next step if no policy helps, "" for moving the existing entry away
 }
 
-// Entry is an entry of the source with its outcome at each destination.
+// Entry is an entry of the source with its outcome at each destination, as Options.Each
+// receives it.
 type Entry struct {
 	Path    string // relative to the source's root, raw bytes
 	Kind    fsys.Kind
 	Size    int64
 	Mtime   fsys.Time
 	Digests hash.Digests // one for each of Options.Hashes; nil if the content was not read and no line is kept
-	// Outcomes has Event.Action for each of Options.Targets, "conflict", or "" if the entry
-	// was not copied there.
+	// Outcomes has one element for each of Options.Targets: Event.Action, "conflict", or "" if
+	// the entry was not copied there.
 	Outcomes []string
 }
 
-// fileEvent is an event about a file that is named in both the event and its error.
+// fileEvent returns an event about a file. Both the event and its error contain the path and
+// the destination.
 func fileEvent(kind EventKind, path, target string, stage failure.Stage, err error) Event {
 	return Event{Kind: kind, Path: path, Target: target, Err: &failure.FileError{Path: path, Target: target, Stage: stage, Err: err}}
 }
 
-// Counts are the entries of the source at one destination by what happened to them. An
-// existing directory counts only where its metadata was updated.
+// Counts are numbers of entries by their outcome at one destination. An existing directory
+// counts only if its metadata was updated.
 type Counts struct {
 	Created  int64
 	Replaced int64
-	Updated  int64 // equal, and metadata brought up to date
+	Updated  int64 // content equal, metadata updated
 	UpToDate int64
-	Kept     int64 // left alone by policy "never", or because the destination cannot hold them
+	Kept     int64 // left alone by policy "never", or because the destination cannot store that kind of entry
 }
 
-// add counts what happened to an entry at one destination.
+// add counts the outcome of an entry at one destination.
 func (c *Counts) add(t targetResult) {
 	switch {
 	case t.done == outCreated, t.done == outLinked && !t.existed:
@@ -83,7 +85,8 @@ func (c *Counts) add(t targetResult) {
 	}
 }
 
-// addEntry counts an entry once, by the destination where most happened to it.
+// addEntry counts an entry once, by its most significant outcome: at is its Counts over all
+// destinations.
 func (c *Counts) addEntry(at Counts) {
 	switch {
 	case at.Created > 0:
@@ -99,13 +102,13 @@ func (c *Counts) addEntry(at Counts) {
 	}
 }
 
-// Copied are the regular files that a run has written to one destination, and those that
-// an interrupted run had done there already.
+// Copied counts the regular files that a run wrote to one destination, and those that an
+// interrupted run had already written there.
 type Copied struct {
 	Files        int64
-	Bytes        int64 // of these files, without those that an interrupted run had written
-	ResumedFiles int64 // that were not read again
-	ResumedBytes int64 // of these files, and of the parts of others
+	Bytes        int64 // of these files, without bytes that an interrupted run had written
+	ResumedFiles int64 // files of an interrupted run that were not read again
+	ResumedBytes int64 // of ResumedFiles, and of the parts of files that were continued
 }
 
 // add counts an entry at one destination.
@@ -122,51 +125,52 @@ func (c *Copied) add(f *result, t targetResult) {
 	}
 }
 
-// Summary is the account of a finished run.
+// Summary is the result of a finished run.
 type Summary struct {
-	Counts            // each entry once, by the destination where most happened to it
+	Counts            // each entry once, by its most significant outcome at any destination
 	Files       int64 // regular files copied, hard links to them included
-	Directories int64 // directories made, the root aside
+	Directories int64 // directories created, without the root
 	Links       int64 // symbolic links copied
 	Specials    int64 // fifos, sockets and device nodes copied
 	HardLinks   int64 // names linked to a file that was copied under another
-	Bytes       int64 // bytes of the files copied, once however many destinations, without ResumedBytes
-	Skipped     int64 // entries that were not copied: updated, up to date or kept; no directories
+	Bytes       int64 // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
+	Skipped     int64 // entries other than directories that were not copied: updated, up to date or kept
 	Conflicts   int64
-	Mismatches  int64 // files that are not what a digest promised, or absent with SourceManifestStrict
+	Mismatches  int64 // files that do not match an expected digest, or are absent with SourceManifestStrict
 	Total       int64 // regular files in the source, or -1 if the run ended before all of them were counted
 	Errors      int64 // failures reported, lost destinations included
 	Warnings    int64
-	// What an interrupted run had done already: files that were not read again, and
-	// bytes, those of files that were continued in the middle included.
+	// Work of an interrupted run that was not repeated: files that were not read again, and
+	// bytes, including those of files that were continued.
 	ResumedFiles int64
 	ResumedBytes int64
 	Elapsed      time.Duration
 	DryRun       bool
 	Targets      []TargetSummary
-	Stages       []StageSummary // where the time went; work before waiting
-	Shares       []Share        // what the run has waited for, as package timing divides its time
-	Limit        Share          // that of which it was most; several destinations may be one
+	Stages       []StageSummary // times of all goroutines by activity; work before waiting
+	Shares       []Share        // the wall time, divided by package timing among the places that the run waited for
+	Limit        Share          // the largest of Shares; all destinations together may be one
 }
 
-// StageSummary is what a run has spent with one thing at one place.
+// StageSummary is the time that a run has spent on one activity at one place.
 type StageSummary struct {
 	Stage      timing.Kind
-	Place      string        // "source", "cpu", "destination", "limit" (one that was asked for), or "nobody"
+	Place      string        // the name of a timing.Place: `source`, `cpu`, `destination`, `limit` (set by the user), or `nobody`
 	Target     string        // the destination as the user named it, "" elsewhere
 	Time       time.Duration // of all goroutines together, which can be more than the wall time
 	Bytes      int64
 	Operations int64
 }
 
-// Share is how much of its time a run has waited for a place.
+// Share is the part of its wall time that a run has waited for one place.
 type Share struct {
-	Place  string  // as in StageSummary; "" where nothing was waited for
-	Target string  // the destination as the user named it; "" elsewhere, and where several are meant
+	Place  string  // as in StageSummary; "" if the run waited for none
+	Target string  // the destination as the user named it; "" for other places and for several destinations
 	Share  float64 // of the wall time, from 0 to 1
 }
 
-// summarizeTimes fills in where the time went, when all clocks have stopped.
+// summarizeTimes sets Stages, Shares and Limit of the summary. The caller has stopped all
+// clocks.
 func (r *run) summarizeTimes() {
 	s := r.summary
 	for _, l := range r.sheet.Intervals() {
@@ -189,6 +193,7 @@ func (r *run) summarizeTimes() {
 	}
 }
 
+// placeOf returns the name of a place, and the destination if it is one.
 func (r *run) placeOf(p timing.Place) (place, target string) {
 	if i, ok := p.Destination(); ok {
 		return "destination", r.targets[i].Given
@@ -201,15 +206,15 @@ type TargetSummary struct {
 	Path      string // as the user named it
 	Counts    Counts
 	Copied    Copied
-	Created   bool  // by this run: there was no such directory
-	Lost      error // why it was dropped, nil if it was not
+	Created   bool  // this run created the directory
+	Lost      error // why it was dropped; nil if it was not
 	Manifests []catalog.Written
-	Present   int64        // regular files that are there as in the source, copied by this run or earlier
+	Present   int64        // regular files that equal the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts
-	Ignored   int64        // of Present, files that ignore patterns leave out of the history
+	Ignored   int64        // files of Present that ignore patterns exclude from the history
 	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
-	Verified  int64        // files read back and found equal
-	BackupDir string       // where replaced files are kept; "" if none are
-	BackedUp  int64        // of them
-	Cached    int64        // of those, how many perhaps came from memory: there is no device, or it is unknown
+	Verified  int64        // files that were read back and are equal
+	BackupDir string       // the directory that keeps replaced files; "" if there is none
+	BackedUp  int64        // files in BackupDir that this run replaced
+	Cached    int64        // files of Verified that perhaps came from memory: there is no device, or it is unknown
 }

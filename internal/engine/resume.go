@@ -14,8 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
-// openLog reads what interrupted runs have left in the journal, and begins or continues the
-// log of this copy. A dry run only reads.
+// openLog reads the journal of interrupted runs, and begins or continues the log of this copy.
+// In a dry run it only reads.
 func (t *target) openLog(r *run) error {
 	source, err := r.route.SourcePath()
 	if err != nil {
@@ -43,10 +43,10 @@ func (t *target) openLog(r *run) error {
 	return err
 }
 
-// logTerms returns, as one word, the options that the log's lines depend on, and those that
-// say which files they can be about. The policy and the metadata to keep are not among
-// them: a listed file is equal to the source, and its metadata are updated like those of
-// any other equal file.
+// logTerms returns, as one word, the options that the content of the log depends on, and those
+// that select files. A log with other terms cannot be continued. The policy and --preserve are
+// not part of it: a file in the log equals the source, and its metadata is updated like that
+// of any other equal file.
 func (o *Options) logTerms() string {
 	names := make([]string, len(o.Hashes))
 	for i, h := range o.Hashes {
@@ -57,13 +57,13 @@ func (o *Options) logTerms() string {
 		"part":   {fmt.Sprintf("%x,%x,%t", o.Filter.Fingerprint(), o.Only.Fingerprint(), o.OneFileSystem)},
 		"sparse": {o.Sparse.String()},
 	}
-	if o.Reflink == ReflinkNever { // the beginning of a large file may be a clone's
+	if o.Reflink == ReflinkNever { // the written part of a large file may be a clone
 		values.Set("reflink", o.Reflink.String())
 	}
 	return values.Encode()
 }
 
-// part reports whether the run may leave out files of the source.
+// part reports whether filters can exclude files of the source from the run.
 func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
 
 // manifestDigests returns the SHA-256 of each manifest of an earlier run.
@@ -77,12 +77,13 @@ func (t *target) manifestDigests() (digests []string, err error) {
 	return digests, err
 }
 
-// timeStamps describes those of the file system for judging what interrupted runs left.
+// timeStamps describes the time stamps of the file system to package resume.
 func (s *fileSystem) timeStamps() resume.TimeStamps {
 	return resume.TimeStamps{ChangeTimes: s.ctimeHolds, Granularity: s.granularity, Slack: s.slack}
 }
 
-// timeStamps is fileSystem.timeStamps for a device; ok is false if it was not met.
+// timeStamps describes the time stamps of the file system of a device. ok is false if the run
+// has not met that file system.
 func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
 	s := f.known(device)
 	if s == nil {
@@ -91,7 +92,7 @@ func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
 	return s.timeStamps(), true
 }
 
-// reportLog reports, once, that nothing more is recorded at a destination.
+// reportLog reports, once, that the log of a destination has failed.
 func (r *run) reportLog(t *target) {
 	err := t.log.Failure()
 	switch {
@@ -103,7 +104,8 @@ func (r *run) reportLog(t *target) {
 	}
 }
 
-// warnSuspect warns, once, of files that policy "never" leaves as an interrupted run has.
+// warnSuspect warns, once, of files that an interrupted run may have damaged and that policy
+// "never" leaves alone.
 func (t *target) warnSuspect(r *run, path string) {
 	t.mu.Lock()
 	warned := t.warnedSuspect

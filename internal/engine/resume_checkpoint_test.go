@@ -102,7 +102,7 @@ func TestCheckpointRefused(t *testing.T) {
 	o.FS = nil
 	one := o
 	one.Targets = []string{o.Targets[kept]}
-	requireStands(t, one, files)
+	requireContent(t, one, files)
 
 	require.NotZero(t, zeroAll(t, o.Targets[lost], files))
 	requireCopied(t, o, files)
@@ -177,7 +177,7 @@ func TestWritebackRefused(t *testing.T) {
 
 // A log that cannot be forced, or not even written, is told of once, and what is
 // listed afterwards is true.
-func TestLogRefused(t *testing.T) {
+func TestAJournalThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
 	for _, failing := range []fsys.Op{fsys.OpSync, fsys.OpWrite} {
@@ -217,7 +217,7 @@ func TestLogRefused(t *testing.T) {
 
 // A journal that cannot be opened or read is no reason to remove it: what it says
 // about the files at the destination still holds.
-func TestLogUnreadable(t *testing.T) {
+func TestAJournalThatCannotBeReadStays(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
 	write(t, source, "large", treetest.Pattern(largeSize, 3), since)
@@ -247,7 +247,7 @@ func TestLogUnreadable(t *testing.T) {
 }
 
 // A run that was stopped has forced what it lists, before it says so.
-func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
+func TestAStoppedRunHasSyncedTheFilesThatItLists(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
 	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
@@ -280,7 +280,7 @@ func TestStoppedRunHasForcedWhatItLists(t *testing.T) {
 }
 
 // Nothing is noted, and nothing forced, where nothing is to be.
-func TestWithoutSyncNothingIsNoted(t *testing.T) {
+func TestWithoutSyncTheJournalRecordsNothing(t *testing.T) {
 	t.Parallel()
 	_, source, files := largeSource(t)
 	for i := range 10 {

@@ -60,7 +60,7 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 
 // An error of writing back was told to the device's goroutine, which has not come
 // to tell it, when a checkpoint asks and hears that all is well.
-func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
+func TestNoCheckpointAfterASyncErrorReportedElsewhere(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -106,7 +106,7 @@ func TestNoCheckpointAfterAnErrorThatOthersHeard(t *testing.T) {
 
 // The clock was ahead during the first run and has been set right: that a file's
 // change is older than a checkpoint proves nothing then.
-func TestCheckpointsOfTheFutureProveNothing(t *testing.T) {
+func TestCheckpointsFromTheFutureAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []string{"all", "checkpoint"} {
 		dir := treetest.MemoryDir(t)

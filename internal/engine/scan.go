@@ -11,14 +11,9 @@ import (
 
 // startScan counts what there is to do in a walk of its own, ahead of the one
 // that copies, if the totals are wanted. stop ends it, except in a dry run, and waits for it.
-func (r *run) startScan() (stop func()) {
+func (treeCopy) startScan(r *run) (stop func()) {
 	c := r.counters
-	c.Phase.Store(int32(counters.PhaseCopying))
-	if r.task != nil {
-		r.task.showTotals(c)
-		return func() {}
-	}
-	if !c.CountTotals || r.opts.merging != nil { // which copies next to nothing
+	if !c.CountTotals {
 		return func() {}
 	}
 	if r.route.Name != "" {
@@ -42,11 +37,11 @@ func (r *run) startScan() (stop func()) {
 	var scan sync.WaitGroup
 	scan.Go(func() {
 		counter := walk.Counter{Counters: c, Times: 1}
-		r.scan(ctx, dir, counter, counter.Found)
+		r.scan(ctx, dir, 1, counter, counter.Found)
 		if ctx.Err() == nil {
 			c.ScanDone.Store(true)
 			c.Phase.CompareAndSwap(int32(counters.PhaseScanning), int32(counters.PhaseCopying))
-			r.checkSpace(ctx, c.TotalBytes.Load())
+			r.checkSpace(ctx, 1, c.TotalBytes.Load())
 		}
 	})
 	return func() {
@@ -58,11 +53,11 @@ func (r *run) startScan() (stop func()) {
 	}
 }
 
-// scan walks the source, which it closes, and calls found for each entry.
-func (r *run) scan(ctx context.Context, dir *fsys.Dir, visitor walk.Visitor, found func(*walk.Dir, string, walk.Place, fsys.Info)) {
+// scan walks the source, which it closes, with some goroutines, and calls found for each entry.
+func (r *run) scan(ctx context.Context, dir *fsys.Dir, workers int, visitor walk.Visitor, found func(*walk.Dir, string, walk.Place, fsys.Info)) {
 	root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, visitor)
 	walk.Walk(ctx, root, walk.Options{
-		Workers: 1, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
+		Workers: workers, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
 		SkipReserved: func(*walk.Dir, string) {}, Found: found,
 	})
 }

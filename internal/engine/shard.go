@@ -25,6 +25,7 @@ import (
 // expect of them, and what previous manifests list. It writes neither manifests nor markers and
 // completes no directory. Merge does that with the parts that the task leaves.
 type task struct {
+	treeCopy
 	store *shard.Store
 	index int // of the shard
 	opts  shard.AttemptOptions
@@ -57,16 +58,31 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 	return summary, errors.Join(err, k.end())
 }
 
-// begin checks that source and destinations are those of the plan, and begins an attempt. The
-// error is a *failure.RefusedError if there is none to begin.
-func (k *task) begin(ctx context.Context, r *run) error {
+func (k *task) rules(o *Options) rules {
+	return rules{
+		planned: true, repeated: true,
+		takesOver: o.Policy != PolicyNever && o.Preserve&PreserveMode != 0, // then merge sets the final modes
+	}
+}
+
+// begin begins an attempt, and renews its claim of the shard until stop is called.
+func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
+	if err := k.beginAttempt(ctx, r); err != nil {
+		return nil, err
+	}
+	return k.keep(r), nil
+}
+
+// beginAttempt checks that source and destinations are those of the plan, and begins an attempt.
+// The error is a *failure.RefusedError if there is none to begin.
+func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	if r.route.Name != "" || len(r.route.Destinations) != len(k.store.Plan.Targets) {
 		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
 	}
 	if err := k.store.CheckAbandoned(); err != nil {
 		return failure.Refuse("%s", err)
 	}
-	if err := k.checkSource(r); err != nil {
+	if err := checkSource(k.store.Plan, r.source, r.opts.Source); err != nil {
 		return err
 	}
 	for i := range r.route.Destinations {
@@ -102,18 +118,24 @@ func (k *task) begin(ctx context.Context, r *run) error {
 
 // checkSource compares the source with the root of the plan and its sample. Many entries may have
 // changed since, but a quarter of the sample has to be what it was.
-func (k *task) checkSource(r *run) error {
-	plan := k.store.Plan
-	finder := newFinder(r.source)
+func checkSource(plan *shard.Plan, source *fsys.Dir, given string) error {
+	root, err := source.Stat()
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(given), route.Reason(err))
+	}
+	finder := newFinder(source)
 	defer finder.Close()
 	found := 0
 	for _, s := range plan.Sample {
+		if 4*found >= len(plan.Sample) { // enough: each look-up is a round trip to the server
+			break
+		}
 		if info, err := finder.Lstat(string(s.Path)); err == nil && info.ID.Ino == s.Ino {
 			found++
 		}
 	}
-	if r.sourceInfo.ID.Ino != plan.Source.Ino || 4*found < len(plan.Sample) {
-		return failure.Refuse("source %s: it is not the source of the plan: it is not mounted on this machine, or it is another one", quoteName(r.opts.Source))
+	if root.ID.Ino != plan.Source.Ino || 4*found < len(plan.Sample) {
+		return failure.Refuse("source %s: it is not the source of the plan: it is not mounted on this machine, or it is another one", quoteName(given))
 	}
 	return nil
 }
@@ -160,19 +182,17 @@ func (k *task) count() error {
 	}
 }
 
-// showTotals shows what there is to do.
-func (k *task) showTotals(c *counters.Set) {
-	c.TotalFiles.Add(k.files) // one command may copy several shards
-	c.TotalBytes.Add(k.bytes)
-	c.ScanDone.Store(true)
+// startScan shows the totals of the shard.
+func (k *task) startScan(r *run) (stop func()) {
+	r.counters.TotalFiles.Add(k.files) // one command may copy several shards
+	r.counters.TotalBytes.Add(k.bytes)
+	r.counters.ScanDone.Store(true)
+	return func() {}
 }
 
 // keep renews the claim of the shard until stop is called. If that fails for too long, the run
 // ends.
 func (k *task) keep(r *run) (stop func()) {
-	if k == nil {
-		return func() {}
-	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
@@ -203,17 +223,16 @@ func (k *task) failure() error {
 // mayCommit returns nil if the run may give a name to what it has written. It is called
 // immediately before. The error of a task that may not is errReported: the run ends.
 func (r *run) mayCommit() error {
-	if r.task == nil {
-		return nil
-	}
-	if err := r.task.attempt.MayCommit(); err != nil {
-		r.task.fail(r, err)
+	if err := r.mode.mayCommit(); err != nil {
+		r.mode.fail(r, err)
 		return errReported
 	}
 	return nil
 }
 
-// feed passes the entries of the shard on to the workers, as work does with what a walk finds.
+func (k *task) mayCommit() error { return k.attempt.MayCommit() }
+
+// feed passes the entries of the shard on to the workers.
 func (k *task) feed(r *run, root *walk.Dir) {
 	next := func() (walk.Step, error) { return walk.Step{}, io.EOF }
 	reader, err := k.store.OpenShard(k.index)
@@ -257,10 +276,11 @@ func steps(reader *shard.Reader) func() (walk.Step, error) {
 
 var _ walk.FedVisitor = (*run)(nil)
 
-// Fed implements walk.FedVisitor: note is the entry of the shard, or nil.
+// Fed implements walk.FedVisitor: note is the entry of the shard, or nil for a file that a merge
+// copies.
 func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
-	planned, _ := note.(*shard.Entry)
-	if r.opts.merging != nil { // a file that has the name of a manifest
+	planned, found := note.(*shard.Entry)
+	if !found {
 		r.Entry(d, name, kind)
 		return
 	}
@@ -313,7 +333,7 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 		}
 		record.Parts = append(record.Parts, part)
 	}
-	part, err := k.outcomes.Finish(r.shardCounts(time.Since(k.begun)))
+	part, err := k.outcomes.Finish(k.counts(r.summary))
 	if err != nil {
 		return fmt.Errorf("the list of outcomes: %w", err)
 	}

@@ -82,6 +82,12 @@ func (c *plannedCopy) pass() {
 // requireComplete demands that the parts and the tree are those of one copy.
 func (c *plannedCopy) requireComplete(want string) {
 	c.Helper()
+	c.requireTree(want, treetest.Options{})
+}
+
+// requireTree is requireComplete with options for the comparison of the trees.
+func (c *plannedCopy) requireTree(want string, o treetest.Options) {
+	c.Helper()
 	require.Equal(c, want, c.manifest(0))
 	target := c.opts.Targets[0]
 	require.NoError(c, filepath.WalkDir(target, func(path string, d os.DirEntry, err error) error {
@@ -91,7 +97,7 @@ func (c *plannedCopy) requireComplete(want string) {
 		return err
 	}))
 	c.completeDirs(target)
-	treetest.Compare(c, c.opts.Source, target, treetest.Options{})
+	treetest.Compare(c, c.opts.Source, target, o)
 }
 
 // wholeManifest is the manifest of one copy into an empty directory.
@@ -115,7 +121,7 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 				src, base := newShardSource(t)
 				want := wholeManifest(t, src)
 				kills := 0
-				for n := int64(1); ; n += sweepStride(23) {
+				for n := int64(1); ; n += sweepStride(43) {
 					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 					o.Policy = policy
 					c := planCopy(t, o, 1, nil)
@@ -308,7 +314,7 @@ func TestFailedOperationsOfATask(t *testing.T) {
 			src, base := newShardSource(t)
 			want := wholeManifest(t, src)
 			reported := 0
-			for n := int64(1); ; n += sweepStride(19) {
+			for n := int64(1); ; n += sweepStride(37) {
 				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 				c := planCopy(t, o, 1, nil)
 				var calls atomic.Int64

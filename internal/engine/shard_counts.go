@@ -53,14 +53,13 @@ type entryCounts struct {
 	Kept     int64 `json:"kept"`
 }
 
-// shardCounts returns what the run has counted.
-func (r *run) shardCounts(elapsed time.Duration) shardCounts {
-	s := r.summary
+// counts returns what the attempt has counted.
+func (k *task) counts(s *Summary) shardCounts {
 	counts := shardCounts{
 		Entries: entryCounts(s.Counts), Files: s.Files, Links: s.Links, Specials: s.Specials, HardLinks: s.HardLinks,
 		Bytes: s.Bytes, Skipped: s.Skipped, Conflicts: s.Conflicts, Mismatches: s.Mismatches, Total: s.Total,
 		Errors: s.Errors, Warnings: s.Warnings, ResumedFiles: s.ResumedFiles, ResumedBytes: s.ResumedBytes,
-		Begun: r.task.begun.UTC().Round(0), Elapsed: elapsed, Targets: []targetCounts{},
+		Begun: k.begun.UTC().Round(0), Elapsed: time.Since(k.begun), Targets: []targetCounts{},
 	}
 	for _, t := range s.Targets {
 		counts.Targets = append(counts.Targets, targetCounts{
@@ -78,14 +77,11 @@ var outcomeKinds = map[EventKind]shard.OutcomeKind{
 	EventWarning: shard.OutcomeWarning, EventTargetLost: shard.OutcomeLost,
 }
 
-// event records an event in the outcomes of the shard.
-func (k *task) event(r *run, e Event) {
-	if k == nil {
-		return
-	}
+// record records an event in the outcomes of the shard.
+func (k *task) record(r *run, e Event) bool {
 	kind, recorded := outcomeKinds[e.Kind]
 	if !recorded {
-		return
+		return true
 	}
 	o := shard.Outcome{Kind: kind, Path: shard.Text(e.Path), Target: -1, Cause: shard.Text(e.Err.Error()), Hint: e.Hint}
 	if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
@@ -99,6 +95,7 @@ func (k *task) event(r *run, e Event) {
 	if err := k.outcomes.Put(o); err != nil {
 		k.fail(r, err)
 	}
+	return true
 }
 
 // plus adds counts of entries.

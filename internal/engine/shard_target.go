@@ -15,11 +15,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// openTaskTargets opens the destinations of a task. None is locked: many tasks copy to it.
-func (r *run) openTaskTargets() error {
+// openTargets opens the destinations of a task. None is locked: many tasks copy to it.
+func (k *task) openTargets(r *run) error {
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
-		err := t.openTask(r)
+		err := t.openTask(r, k)
 		if errors.As(err, new(*failure.RefusedError)) {
 			return err
 		}
@@ -31,8 +31,7 @@ func (r *run) openTaskTargets() error {
 }
 
 // openTask opens the destination, and the log of what the task copies to it.
-func (t *target) openTask(r *run) error {
-	k := r.task
+func (t *target) openTask(r *run, k *task) error {
 	root, err := t.Open()
 	if err != nil {
 		return err
@@ -42,18 +41,23 @@ func (t *target) openTask(r *run) error {
 	root.SetTempID(k.attempt.TempID())
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && root.SyncFSReliable()
+	if err := t.openTaskLog(r, k); err != nil {
+		return err
+	}
 	if err := t.probe(r); err != nil {
 		return err
 	}
 	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.index]})
-	if err := t.openBackup(r); err != nil {
-		return err
-	}
+	return t.openBackup(r)
+}
+
+// openTaskLog begins the log of what the task copies to the destination.
+func (t *target) openTaskLog(r *run, k *task) error {
 	earlier, err := k.openEarlier()
 	if err != nil {
 		return fmt.Errorf("the attempts before: %w", err)
 	}
-	t.journal, t.log, err = resume.OpenAttempt(root, resume.Attempt{
+	t.journal, t.log, err = resume.OpenAttempt(t.root, resume.Attempt{
 		Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.index), TempID: k.attempt.TempID(), Earlier: earlier,
 	}, resume.Options{
 		Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
@@ -91,20 +95,20 @@ func (t *target) catalogErr() error {
 	return t.catalog.Err()
 }
 
-// plannedAbsent reports whether the plan has found that the destination lacks the directory: then
+// lackedPlanned reports whether the plan has found that the destination lacks the directory: then
 // this copy makes it.
-func (r *run) plannedAbsent(d *walk.Dir, t *target) bool {
+func (t *target) lackedPlanned(d *walk.Dir) bool {
 	switch note := d.Note.(type) {
 	case shard.Absence:
-		return note.Of(t.index)
+		return note.Of(t.planIndex)
 	case *shard.Directory:
-		return note.Absent.Of(r.opts.merging.targets[t.index])
+		return note.Absent.Of(t.planIndex)
 	}
 	return false
 }
 
-// leaveTask leaves a directory. Merge completes it, when nothing more is put into it.
-func (r *run) leaveTask(d *walk.Dir) {
+// leave leaves a directory. Merge completes it, when nothing more is put into it.
+func (k *task) leave(r *run, d *walk.Dir) {
 	for _, dd := range d.State.(destDirs) {
 		if dd.untried() {
 			continue
@@ -121,43 +125,39 @@ func (r *run) leaveTask(d *walk.Dir) {
 				r.failTarget(t, d.Path(), failure.StageJournal, err)
 			}
 		}
-		if dd.system.syncEach && r.ctx.Err() == nil {
-			if err := t.sync(dir); err != nil {
-				t.dropUnwritten(r, d.Path(), err)
-			}
-		}
+		dd.syncLeft(r, dir)
 		dd.release(dir)
 		dd.close()
 	}
 }
 
 // expected returns what the source's manifests list for an entry of the shard.
-func (k *task) expected(e *shard.Entry) catalog.Expectation {
+func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
 	var slots []int
 	var digests [][][]byte
 	plan := k.store.Plan
-	for i, x := range e.Expected {
+	for i, x := range e.planned.Expected {
 		slot := slices.Index(plan.Options.Hashes, plan.Lists[x.List].Hash)
 		switch {
 		case slot < 0:
-		case i > 0 && x.List == e.Expected[i-1].List:
+		case i > 0 && x.List == e.planned.Expected[i-1].List:
 			digests[len(digests)-1] = append(digests[len(digests)-1], x.Digest)
 		default:
 			slots, digests = append(slots, slot), append(digests, [][]byte{x.Digest})
 		}
 	}
-	return catalog.NewExpectation(slots, digests)
+	return catalog.NewExpectation(slots, digests), nil
 }
 
 // previous returns what the previous manifests of a destination list for an entry of the shard.
-func (k *task) previous(e *shard.Entry, target int) (digests hash.Digests, complete bool) {
+func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
 	digests = make(hash.Digests, len(k.store.Plan.Options.Hashes))
-	for _, l := range e.Previous {
-		if l.Target == target {
+	for _, l := range e.planned.Previous {
+		if l.Target == p.target.index {
 			digests[l.Hash] = l.Digest
 		}
 	}
-	return digests, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+	return digests, 0, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
 }
 
 // recorder records in the part of a destination.

@@ -35,7 +35,13 @@ type plannedCopy struct {
 // planCopy plans a copy as sealift plan does, without its refusals.
 func planCopy(t testing.TB, o Options, shards int, lines func(*shard.Planner)) *plannedCopy {
 	t.Helper()
-	c := &plannedCopy{TB: t, path: filepath.Join(t.TempDir(), "plan"), opts: o, clock: slowClock}
+	return planCopyIn(t, filepath.Join(t.TempDir(), "plan"), o, shards, lines)
+}
+
+// planCopyIn is planCopy for a plan in the directory path, which it makes.
+func planCopyIn(t testing.TB, path string, o Options, shards int, lines func(*shard.Planner)) *plannedCopy {
+	t.Helper()
+	c := &plannedCopy{TB: t, path: path, opts: o, clock: slowClock}
 	require.NoError(t, os.Mkdir(c.path, 0o700))
 	source, err := fsys.OpenRoot(o.Source)
 	require.NoError(t, err)

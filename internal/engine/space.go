@@ -11,15 +11,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// space is what a destination had free when the copy began, and what the copy needs.
+// space is the free space of a destination when the copy began, and the space that the copy
+// needs.
 type space struct {
 	available int64 // bytes, -1 if unknown
 	created   int64 // bytes of files that this run had created when the second scan began
-	// needed bytes, found by the second scan; 0 before it is complete
+	// bytes that the copy needs, from the second scan; 0 before that is complete
 	needed atomic.Int64
 }
 
-// measureSpace reads how much space each destination has, before anything is written.
+// measureSpace reads the free space of each destination before the first write.
 func (r *run) measureSpace() {
 	for _, t := range r.targets {
 		t.space.available = -1
@@ -29,12 +30,12 @@ func (r *run) measureSpace() {
 	}
 }
 
-// checkSpace warns of each destination that will not hold the copy. The scan, which has
-// counted total bytes, does not know what is at the destinations already. So where the
-// total does not fit, a second scan compares the sizes of the files. Files that share
-// blocks need no space. Files that change while this runs make the sum too small, not
-// too large.
-func (r *run) checkSpace(ctx context.Context, total int64) {
+// checkSpace warns of each destination on which the copy may not fit. total is the number of
+// bytes that the scan has counted in the source, including files that exist at the
+// destination. If total does not fit, checkSpace scans a second time and compares the sizes of
+// the files. It leaves out a destination that can share extents with the source. Files that
+// change during the scan make the sum too small, not too large.
+func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	for _, t := range r.targets {
 		shares := t.dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
@@ -56,7 +57,7 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 		defer finders[i].Close()
 	}
 	needed := make([]int64, len(tight))
-	var mu sync.Mutex // Found may be called by several goroutines
+	var mu sync.Mutex // goroutines of the scan call found at the same time
 	found := func(d *walk.Dir, name string, _ walk.Place, info fsys.Info) {
 		if info.Kind != fsys.Regular {
 			return
@@ -71,18 +72,20 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 		for i, t := range tight {
 			path := d.Join(name)
 			have := t.log.Reached(path, info)
-			if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
-				have = max(have, there.Size)
+			if !t.created {
+				if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
+					have = max(have, there.Size)
+				}
 			}
 			needed[i] += max(size-have, 0)
 		}
 	}
-	r.scan(ctx, dir, walk.Counter{}, found)
+	r.scan(ctx, dir, workers, walk.Counter{}, found)
 	if ctx.Err() != nil {
 		return
 	}
 	for i, t := range tight {
-		if !r.opts.DryRun { // which creates nothing, so that the scan has found all of it missing
+		if !r.opts.DryRun { // a dry run creates no files, so the scan has counted all of them
 			needed[i] += t.space.created
 		}
 		t.space.needed.Store(needed[i])
@@ -90,7 +93,7 @@ func (r *run) checkSpace(ctx context.Context, total int64) {
 	r.warnSpace(tight)
 }
 
-// warnSpace warns of those targets that will not hold what they need.
+// warnSpace warns of those targets that have less space than they need.
 func (r *run) warnSpace(targets []*target) {
 	for _, t := range targets {
 		if needed := r.needOn(t, -1); t.space.available >= 0 && needed > t.space.available && !t.isDropped() {
@@ -100,8 +103,8 @@ func (r *run) warnSpace(targets []*target) {
 	}
 }
 
-// needOn returns what the destinations on the device of t need together: total bytes
-// each, or what the second scan has found if total is negative.
+// needOn returns how many bytes the destinations on the device of t need together. Each needs
+// total bytes, or, if total is negative, the result of its second scan.
 func (r *run) needOn(t *target, total int64) (needed int64) {
 	for _, other := range r.targets {
 		switch {
@@ -115,11 +118,11 @@ func (r *run) needOn(t *target, total int64) (needed int64) {
 	return needed
 }
 
-// withSpace adds to the error of a full device how much the rest of the copy needs there,
-// if a scan has counted that, and how much is free. In a directory that existed before, only
-// the second scan knows which files are there. The file that did not fit belongs to the
-// rest, so the space that its beginning uses counts as free, unless another program has
-// used it.
+// withSpace adds the free space to the error of a full device and, if a scan has counted it,
+// the space that the rest of the copy needs. If the destination's directory existed before,
+// only the second scan knows the files in it. The file that did not fit belongs to the rest of
+// the copy, so the space of its written part counts as free, unless other programs use the
+// space meanwhile.
 func (r *run) withSpace(t *target, err error) error {
 	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
 		return err

@@ -10,7 +10,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// readSpecialXattrs reads what a fifo or device can have: an ACL, a label.
+// readSpecialXattrs reads the extended attributes of a fifo, socket or device: ACLs and
+// security labels.
 func (r *run) readSpecialXattrs(e *entry) error {
 	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
 		return nil
@@ -35,9 +36,10 @@ func (r *run) readSpecialXattrs(e *entry) error {
 	return r.readXattrs(o, e.path, &e.meta)
 }
 
-// makeSpecial creates an entry that has no data: a symbolic link under its name; under a
-// temporary one to replace another atomically, and what is not a link, because a file
-// system can make a regular file of that, which has to be removed (see Mknod).
+// makeSpecial creates an entry without data: a symbolic link or a special file. It creates a
+// new symbolic link under its final name. It uses a temporary name and renames it in two
+// cases. One is to replace an existing entry atomically. The other is a special file, because
+// on some file systems Mknod makes a regular file, which has to be removed.
 func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
 	if device && !r.privileged {
@@ -46,7 +48,8 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return nil
 	}
 	name := p.name
-	late := r.task != nil && r.opts.Policy == PolicyNever // no later attempt would complete its metadata
+	// No later attempt at the shard would complete the metadata.
+	late := r.rules.repeated && r.opts.Policy == PolicyNever
 	if p.exists || e.kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}
@@ -105,7 +108,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	return nil
 }
 
-// applyTo sets the metadata of the entry just made as name.
+// applyTo sets the metadata of the entry that was just created under name.
 func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	o, err := p.dir.OpenObject(name)
 	if err != nil {
@@ -126,10 +129,10 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	return err
 }
 
-// linksFollowed reports whether the file system of link, a symbolic link of the
-// transfer's directory, would change what a link points to when the link's own
-// metadata is set: sshfs hands its server a path, and the server follows it, out of
-// the destination too. A link to nothing shows that; each file system is asked once.
+// linksFollowed reports whether setting metadata of a symbolic link would change the file that
+// the link points to. That happens with sshfs: it sends a path to its server, which follows
+// the link, also out of the destination. followsLinks finds that out once for each file
+// system.
 func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err error) {
 	if link.Kind != fsys.Symlink {
 		return false, nil
@@ -137,7 +140,7 @@ func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err erro
 	t := p.target
 	follows, err = p.dd.system.followsLinks.get(func() (bool, error) { return followsLinks(p.dir) })
 	switch {
-	case refused(err): // perhaps only in this directory
+	case refused(err): // other directories may allow it
 		t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
 		return true, nil
 	case err != nil:
@@ -148,15 +151,17 @@ func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err erro
 	return follows, nil
 }
 
+// followsLinks creates a symbolic link to a name that does not exist and sets its metadata. If
+// that fails because the file does not exist, the file system follows links.
 func followsLinks(dir *fsys.Dir) (bool, error) {
-	if dir.SyncFSReliable() { // none of these does
+	if dir.SyncFSReliable() { // none of these file systems follows links
 		return false, nil
 	}
 	name := dir.TempName()
 	if err := dir.Symlink(dir.TempName(), name); err != nil {
 		return false, err
 	}
-	defer dir.Remove(name) //nolint:errcheck // the link is ours by its name
+	defer dir.Remove(name) //nolint:errcheck // its reserved name marks it as Sealift's
 	o, err := dir.OpenObject(name)
 	if err != nil {
 		return false, err
@@ -170,15 +175,15 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 		errors.Is(o.Chown(info.UID, info.GID), fs.ErrNotExist), nil
 }
 
-// putInPlace renames a complete temporary over what has the transfer's name, and keeps
-// that in the backup directory if there is one.
+// putInPlace replaces the file of the transfer's name by a complete temporary. If there is a
+// backup directory, the replaced file is kept there.
 func (r *run) putInPlace(p *transfer, temp string) error {
 	err := r.replacing(p)
 	if err == nil {
 		err = p.dir.Rename(temp, p.name)
 	}
 	if err != nil && p.dir.Remove(temp) != nil {
-		p.target.keepLog.Store(true) // for a later run, which removes it
+		p.target.keepLog.Store(true) // a later run removes the temporary
 	}
 	return err
 }

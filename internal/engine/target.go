@@ -1,23 +1,18 @@
 package engine
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -52,6 +47,8 @@ type target struct {
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // then
 	planned          bool        // a plan is at work there, whose journal only its merge may remove
+	planIndex        int         // in that plan
+	madeByPlan       bool        // a task of the plan that is merged has made root
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
@@ -89,278 +86,6 @@ type target struct {
 func (t *target) place() timing.Place { return timing.Destination(t.index) }
 
 type dropError struct{ err error }
-
-// makeDirs is os.MkdirAll, except that it returns the directories that it made,
-// outermost first, also with an error. If a name exists and cannot be read, the error says
-// why, where os.MkdirAll says only that it exists.
-func makeDirs(path string) (made []string, err error) {
-	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
-	if errors.Is(err, fs.ErrNotExist) && parentOf(path) != path {
-		if made, err = makeDirs(parentOf(path)); err != nil {
-			return made, err
-		}
-		err = os.Mkdir(path, 0o777) //nolint:gosec // as above
-	}
-	if err == nil {
-		return append(made, path), nil
-	}
-	info, why := os.Stat(path)
-	if why == nil && info.IsDir() {
-		return made, nil
-	}
-	if errors.Is(err, fs.ErrExist) && why != nil {
-		if _, gone := os.Lstat(path); gone != nil || !errors.Is(why, fs.ErrNotExist) { // else a link to nothing
-			err = why
-		}
-	}
-	return made, err
-}
-
-// open makes the destination's directory if need be, locks it and finds out
-// what its file system can do.
-func (t *target) open(r *run) error {
-	if r.opts.DryRun {
-		if !t.Exists {
-			return nil
-		}
-	} else if !t.Exists && r.opts.merging != nil {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
-	} else if !t.Exists {
-		return t.openNew(r)
-	}
-	return t.openExisting(r)
-}
-
-// openNew makes the directory and opens it. Another run may remove the directory that
-// it made, as long as that is empty, so this run makes it again.
-func (t *target) openNew(r *run) error {
-	for range mostAttempts {
-		if err := t.makeRoot(); err != nil {
-			return fmt.Errorf("it cannot be made: %s", route.Reason(err))
-		}
-		err := t.openExisting(r)
-		if !errors.Is(err, resume.ErrRootRemoved) {
-			return err
-		}
-		t.handle.Close()
-		t.root, t.handle, t.created, t.made = nil, nil, false, nil
-	}
-	return resume.ErrRootRemoved
-}
-
-// mostAttempts is how often a step is tried again that another run has interfered with.
-// Each failure needs another run that begins or ends at that instant.
-const mostAttempts = 100
-
-// openExisting locks the directory and finds out what its file system can do.
-func (t *target) openExisting(r *run) error {
-	var err error
-	if t.root == nil {
-		if t.root, err = t.Open(); err != nil {
-			return err
-		}
-	}
-	t.handle = r.newHandles().Root(t.root)
-	if r.opts.DryRun {
-		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
-			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
-		}
-		return t.probe(r)
-	}
-	if t.Name == "" {
-		if err := t.takeOver(); err != nil {
-			return err
-		}
-	}
-	name := resume.JournalName(t.Name)
-	t.planned = r.opts.merging != nil
-	if t.journal, err = r.openJournal(t.root, name); err != nil {
-		return t.refuseJournal(err)
-	}
-	if t.created {
-		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
-	} else {
-		t.rootOurs, err = t.journal.RootMarked()
-	}
-	if err != nil {
-		return err
-	}
-	t.rootOurs = t.rootOurs || t.planned && r.opts.merging.madeRoot(t)
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
-	return t.probe(r)
-}
-
-// refuseJournal makes a refusal of the error with which the journal was opened, if it is one.
-func (t *target) refuseJournal(err error) error {
-	if errors.Is(err, fsys.ErrLocked) {
-		t.leaveToOther()
-		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
-	}
-	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
-	}
-	if errors.Is(err, resume.ErrNotPlanned) {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
-	}
-	return fmt.Errorf("the journal cannot be made in it: %w", err)
-}
-
-// probe finds out what the root's file system can do. Those mounted below are probed
-// when their first directory is opened.
-func (t *target) probe(r *run) error {
-	info, err := t.root.Stat()
-	if err != nil {
-		return err
-	}
-	t.dev = info.ID.Dev
-	t.system, err = t.meet(r, t.root, info)
-	return err
-}
-
-// takeOver makes a read-only root of ours writable for the run, as other directories
-// are made: the copy of a read-only directory, for instance.
-func (t *target) takeOver() error {
-	info, err := t.root.Stat()
-	if err == nil && info.Mode&0o300 != 0o300 && !t.root.Writable() && t.root.Chmod(info.Mode|0o700) == nil {
-		t.tookOver, t.rootMode = true, info.Mode
-	}
-	return err
-}
-
-// giveBack undoes takeOver.
-func (t *target) giveBack(r *run) {
-	if !t.tookOver {
-		return
-	}
-	t.tookOver = false
-	if err := t.root.Chmod(t.rootMode); err != nil {
-		r.failEnd(t, failure.StageMetadata, err)
-	}
-}
-
-// makeRoot makes the destination's directory, with its parents, and opens just that
-// one: a symbolic link that has its name is refused. Other runs may make and remove the
-// same directories at the same time: those that exist are used.
-func (t *target) makeRoot() error {
-	err := fs.ErrNotExist
-	for n := 0; n < mostAttempts && errors.Is(err, fs.ErrNotExist); n++ {
-		t.removeMade()
-		err = t.tryRoot()
-	}
-	return err
-}
-
-func (t *target) tryRoot() error {
-	var err error
-	if t.made, err = makeDirs(parentOf(t.Dir)); err != nil {
-		return err
-	}
-	parent, err := t.FS.OpenRoot(parentOf(t.Dir))
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	name := filepath.Base(t.Dir)
-	exists := parent.Mkdir(name)
-	if exists != nil && !errors.Is(exists, fs.ErrExist) {
-		return exists
-	}
-	made := exists == nil
-	root, err := parent.OpenDir(name)
-	if err != nil {
-		if fsys.IsSymlinkRefusal(err) {
-			err = exists
-		}
-		return err
-	}
-	if made {
-		t.made = append(t.made, t.Dir)
-		if err = madeByUs(root); err == nil && t.Name != "" { // only a place for the file; the umask decides
-			err = fsys.IgnoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
-		}
-	}
-	if err != nil {
-		root.Close()
-		return err
-	}
-	t.root = root
-	t.created = made && t.Name == "" // widened when its contents are complete
-	return nil
-}
-
-// leaveToOther leaves what this run made to the run that has the lock. That run reads
-// the mark in its journal before it ends; without it the root would keep mode 0700.
-func (t *target) leaveToOther() {
-	t.made = nil
-	if !t.created {
-		return
-	}
-	_ = resume.MarkRoot(t.root, resume.JournalName(t.Name), false)
-}
-
-// madeByUs returns an error if another user has put a directory in the place of the one
-// that this run has just made. A new file shows which owner this run's files get: a server
-// may map users.
-func madeByUs(dir *fsys.Dir) error {
-	p, err := dir.Create(false)
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	ours, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	if have, err := dir.Stat(); err != nil || have.UID == ours.UID {
-		return err
-	}
-	return errExchanged
-}
-
-// leaveAsFound removes what this run made at a destination that was dropped before anything
-// was copied to it. If the root stayed without the mark that this run made it, it would
-// never get the source's metadata.
-func (t *target) leaveAsFound() {
-	if t.log != nil {
-		t.log.Close()
-		t.log = nil
-	}
-	t.undo()
-	if t.journal != nil {
-		t.journal.Close()
-		t.journal = nil
-	}
-	t.catalog = nil
-}
-
-// undo takes back what open has made, because nothing will be copied.
-func (t *target) undo() {
-	if t.catalog != nil {
-		t.catalog.Close()
-	}
-	if t.journal != nil {
-		if t.planned || !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
-			return
-		}
-		_ = t.journal.Remove()
-		t.journal.Close()
-	}
-	t.removeMade()
-}
-
-// removeMade removes the directories that this run made, as far as they are empty.
-func (t *target) removeMade() {
-	for _, dir := range slices.Backward(t.made) {
-		parent, err := t.FS.OpenRoot(parentOf(dir))
-		if err != nil {
-			break
-		}
-		_ = parent.RemoveDir(filepath.Base(dir)) // fails if another process has put something into it, or in its place
-		parent.Close()
-	}
-	t.made = nil
-}
 
 // isOwnWork reports whether what was found under a name can be what this run has just
 // made there, and not a link to a file outside, or a directory, that another user

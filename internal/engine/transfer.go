@@ -18,54 +18,54 @@ type transfer struct {
 	dd     *destDir
 	dir    *fsys.Dir // nil in a dry run where the directory would be made
 	name   string    // at the destination
-	made   bool      // this run has given the name to this or an earlier state of the file
-	// backedUp: what had the name, and was not this run's, is in the backup directory.
+	made   bool      // this run has given the name to a copy of this entry, perhaps in an earlier state
+	// backedUp means that the backup directory has the file that had the name before this run.
 	backedUp bool
 
 	state    state       // only become changes it
-	have     fsys.Info   // of what has the name
-	exists   bool        // something has the name, which have describes
+	have     fsys.Info   // the destination's entry of that name; valid if exists
+	exists   bool        // an entry of that name exists
 	observed observation // before the decision
 	decision decision
-	content  content      // of what has the name, as far as it is known by now
-	result   targetResult // how the transfer has ended, in stateFinished
+	content  content      // of the destination's entry, as far as it is known
+	result   targetResult // valid in stateFinished
 
 	temporary
 }
 
-// temporary is the file that gets the transfer's name when it is complete.
+// temporary is the unfinished file of a transfer, which gets the name when it is complete.
 type temporary struct {
 	sink     pipe.Sink
-	bypass   bool             // what is written bypasses the page cache
-	inFlight *resume.InFlight // the temporary of a large file, as long as the log may name it
+	bypass   bool             // the data bypasses the page cache or is counted as unwritten already, see wrote
+	inFlight *resume.InFlight // the record of a large file's temporary in the log; nil if there is none
 }
 
-// state says how far a transfer has come. mayBecome has the transitions.
+// state is the progress of a transfer. mayBecome has the table of transitions.
 type state uint8
 
 const (
-	stateUndecided state = iota // what has the name has to be observed
-	stateComparing              // the content of what has the name decides
-	stateMoving                 // the source's content is to get the name
-	stateKeeping                // what has the name has the source's content; its metadata may differ
-	stateFinished               // result says how
-	stateFailed                 // it was reported, or the run was stopped
+	stateUndecided state = iota // the destination's entry has to be observed
+	stateComparing              // the content of the destination's file decides
+	stateMoving                 // the source's content has to be copied
+	stateKeeping                // the destination's entry has the source's content; its metadata may differ
+	stateFinished               // result has the outcome
+	stateFailed                 // the failure was reported, or the run was stopped
 )
 
 func (s state) String() string {
 	return [...]string{"undecided", "comparing", "moving", "keeping", "finished", "failed"}[s]
 }
 
-// mayBecome reports whether a transfer may go from one state to another. Two events lead
-// back to stateUndecided: another process has given the name to a file, or the source has
-// changed. Only a failure, which was reported, is final.
+// mayBecome reports whether a transfer may change from state s to next. A transfer returns to
+// stateUndecided in two cases: another process has taken the name, or the source has changed.
+// Only stateFailed is final.
 func (s state) mayBecome(next state) bool {
 	switch s {
 	case stateUndecided:
 		return true
 	case stateComparing:
 		return next != stateComparing
-	case stateKeeping: // the content is in doubt, or the file shares its inode with other names
+	case stateKeeping: // may be moved after all: doubtful content, or an inode with other names
 		return next != stateKeeping
 	case stateMoving:
 		return next == stateUndecided || next == stateFinished || next == stateFailed
@@ -75,8 +75,8 @@ func (s state) mayBecome(next state) bool {
 	return false
 }
 
-// become changes the state. It panics if the transition is not allowed: a manifest line
-// that rests on such a transfer could be wrong, while a run that dies is resumed.
+// become changes the state. It panics if the table does not allow the transition. A transfer
+// in a wrong state could cause a wrong line in a manifest. A run that panics can be resumed.
 func (p *transfer) become(next state) {
 	if !p.state.mayBecome(next) {
 		panic(fmt.Sprintf("the transfer of %q is %s and cannot become %s", p.name, p.state, next))
@@ -84,7 +84,7 @@ func (p *transfer) become(next state) {
 	p.state = next
 }
 
-// finish ends the transfer.
+// finish ends the transfer with a result.
 func (p *transfer) finish(res targetResult) {
 	p.become(stateFinished)
 	p.result = res
@@ -92,8 +92,8 @@ func (p *transfer) finish(res targetResult) {
 	p.made = p.made || res.done == outCreated || res.done == outReplaced || res.done == outLinked
 }
 
-// startAgain resets the transfer because the description of the source is out of date. A
-// failed transfer stays failed, and made is kept.
+// startAgain resets the transfer after the description of the source has changed. A failed
+// transfer stays failed. made persists, and backedUp together with it.
 func (p *transfer) startAgain() {
 	if p.state == stateFailed {
 		return
@@ -102,14 +102,14 @@ func (p *transfer) startAgain() {
 	*p = transfer{target: p.target, dd: p.dd, dir: p.dir, name: p.name, made: p.made, backedUp: p.backedUp && p.made}
 }
 
-// open reports whether there is still something to do.
+// open reports whether the transfer is unfinished and its destination is still in use.
 func (p *transfer) open() bool {
 	return p.state != stateFinished && p.state != stateFailed && !p.target.isDropped()
 }
 
-// in yields the entry's transfers that are in the state, except those to dropped
-// destinations. The state is read as the iteration reaches a transfer, so one that enters
-// the state during a step is included if it comes later.
+// in yields the entry's transfers that are in state s, except those to dropped destinations.
+// It reads each state when the iteration reaches the transfer, so a step can move later
+// transfers into the state.
 func (e *entry) in(s state) iter.Seq[*transfer] {
 	return func(yield func(*transfer) bool) {
 		for _, p := range e.transfers {
@@ -128,9 +128,10 @@ func (e *entry) has(s state) bool {
 	return false
 }
 
+// anyOpen reports whether any of the transfers is open.
 func anyOpen(transfers []*transfer) bool { return slices.ContainsFunc(transfers, (*transfer).open) }
 
-// created is the outcome of a transfer that gives its name to new content.
+// created returns the outcome of a transfer whose name got new content.
 func (p *transfer) created() outcome {
 	if p.exists {
 		return outReplaced
@@ -138,21 +139,21 @@ func (p *transfer) created() outcome {
 	return outCreated
 }
 
-// outcome is how a transfer has ended.
+// outcome is the result of a transfer.
 type outcome uint8
 
 const (
 	outNothing   outcome = iota // not attempted, or failed and reported
-	outCreated                  // new
-	outReplaced                 // new, in place of another
-	outLinked                   // a hard link
-	outUpToDate                 // equal already
-	outRefreshed                // equal already, metadata brought up to date
-	outLeft                     // policy "never", or the destination cannot hold it
-	outConflict                 // reported
+	outCreated                  // created under a new name
+	outReplaced                 // replaced an existing entry
+	outLinked                   // became a hard link
+	outUpToDate                 // was equal
+	outRefreshed                // had equal content; its metadata was updated
+	outLeft                     // left alone by policy "never", or the destination cannot store that kind of entry
+	outConflict                 // left alone and reported
 )
 
-// outcomeNames are the outcomes in events and entries.
+// outcomeNames are the names of outcomes in Event.Action and Entry.Outcomes.
 var outcomeNames = [...]string{
 	outNothing:   "",
 	outCreated:   "created",
@@ -164,8 +165,8 @@ var outcomeNames = [...]string{
 	outConflict:  "conflict",
 }
 
-// inStage adds to an error the stage at which it kept an entry from being copied; nil
-// stays nil. failSource and failTransfer add the rest.
+// inStage adds the stage to an error; nil stays nil. failSource and failTransfer add path and
+// destination.
 func inStage(stage failure.Stage, err error) error {
 	if err == nil {
 		return nil
@@ -173,7 +174,8 @@ func inStage(stage failure.Stage, err error) error {
 	return &failure.FileError{Stage: stage, Err: err}
 }
 
-// splitStage takes the stage off an error; one without is about reading the source.
+// splitStage separates an error from its stage. The stage is StageRead if inStage has added
+// none.
 func splitStage(err error) (failure.Stage, error) {
 	if at, ok := errors.AsType[*failure.FileError](err); ok {
 		return at.Stage, at.Err

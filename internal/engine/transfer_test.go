@@ -428,7 +428,7 @@ func TestANameExchangedForAFileOfTheSameSizeAndTime(t *testing.T) {
 
 // Policy never leaves a file that an interrupted run may have damaged, with a warning,
 // also if it cannot be read. It is counted like any other that is left.
-func TestPolicyNeverLeavesATornFileThatCannotBeRead(t *testing.T) {
+func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")

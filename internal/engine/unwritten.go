@@ -5,9 +5,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// reportUnwritten reports which files the device did not take, after flushing a file system
-// has failed with err. The kernel knows that only of files that are still in memory, so a
-// file that is not reported may be lost, too. Nothing is flushed again.
+// reportUnwritten reports the files whose data did not reach the device, after a flush of the
+// file system has failed with err. The kernel remembers writeback errors only of files that
+// are still in memory, so the list may be incomplete. reportUnwritten does not flush again.
 func (r *run) reportUnwritten(t *target, err error) {
 	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
@@ -28,7 +28,7 @@ func (r *run) reportUnwritten(t *target, err error) {
 		}
 		f, _, err := dir.OpenRegular(name)
 		if err != nil {
-			continue // it is not there any more, or something else is
+			continue // the file was removed or replaced
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
 			r.report(fileEvent(EventFailed, path, t.Given, failure.StageSync, err))

@@ -10,13 +10,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/readback"
 )
 
-// verify reads back everything at the given destinations, on which all of it is
-// durable, and takes what is not what was read out of the manifests.
+// verify reads the files of the given destinations again, after all of them have been flushed
+// to their devices. It reports files that differ from what the run has read, and drops them
+// from the manifests.
 func (r *run) verify(targets []*target) {
-	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
-	if r.task != nil {
-		o.MayMove = r.task.attempt.MayCommit
-	}
+	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet, MayMove: r.mode.mayCommit}
 	var listing []*target
 	for _, t := range targets {
 		if t.catalog.Lists() {
@@ -43,7 +41,7 @@ func (r *run) verify(targets []*target) {
 	defer cancel()
 	o.Report = func(f readback.Finding) (gone bool) {
 		gone = r.reportFinding(listing, f)
-		if r.stopped() { // at the first failure, if that is asked for
+		if r.stopped() { // with --fail-fast, at the first failure
 			cancel()
 		}
 		return gone
@@ -75,7 +73,7 @@ func (r *run) verify(targets []*target) {
 	}
 }
 
-// amount is how much there is to read.
+// amount is a number of files and bytes to read.
 type amount struct{ files, bytes int64 }
 
 func (a *amount) add(files, bytes int64) {
@@ -83,17 +81,17 @@ func (a *amount) add(files, bytes int64) {
 	a.bytes = counters.Plus(a.bytes, bytes)
 }
 
-// store makes it the total of w.
+// store sets the totals of w.
 func (a *amount) store(w *counters.Work) {
 	w.TotalBytes.Store(a.bytes)
 	w.TotalFiles.Store(a.files)
 }
 
-// reportFinding reports a file that is not shown to be good, and whether its destination
-// is gone as a whole. Nothing more is read there then.
+// reportFinding reports a file that could not be verified. gone is true if its destination is
+// lost; readback then stops reading there.
 func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 	path, stage, err := f.Path, failure.StageVerify, f.Err
-	if r.route.Name != "" { // as in the source
+	if r.route.Name != "" { // errors use the name in the source
 		path = r.route.Name
 	}
 	given := ""
@@ -119,8 +117,9 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 	return gone
 }
 
-// sourceChanged reports whether the source's file has been changed since it was copied to
-// there, going by its times or, where those are not kept, by the run's.
+// sourceChanged reports whether the file in the source has changed since it was copied to
+// there: its size or mtime differs. If the copy does not keep mtimes, a source that is newer
+// than the start of the run counts as changed.
 func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) bool {
 	switch {
 	case there.Size != source.Size:
@@ -131,7 +130,7 @@ func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) b
 	return source.Mtime.Compare(r.begun) >= 0
 }
 
-// mismatch reports content at a destination that is not what a digest says.
+// mismatch reports a file at a destination whose content does not match its expected digest.
 func (r *run) mismatch(t *target, path string, err error) {
 	r.report(fileEvent(EventMismatch, path, t.Given, failure.StageVerify, err))
 }

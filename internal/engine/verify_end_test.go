@@ -159,7 +159,7 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 				write(t, dst, "extra", []byte("extra"), longAgo)
 				lines := sha("old") + "  a\n" + sha("extra") + "  extra\n"
 				require.NoError(t, os.WriteFile(filepath.Join(dst, "SHA256SUMS"), []byte(lines), 0o600))
-				youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
+				touchManifests(t, filepath.Join(dst, "SHA256SUMS"))
 			}
 			runs++
 			ctx, cancel := context.WithCancelCause(t.Context())

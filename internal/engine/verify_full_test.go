@@ -141,7 +141,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	youngManifest(t) // the clock that stamps files goes on
+	touchManifests(t) // the clock that stamps files goes on
 	c := &counters.Set{}
 	drops := 0
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
@@ -230,7 +230,7 @@ func TestVerifyFullHardLinks(t *testing.T) {
 }
 
 // A destination that is wrong is told once, whatever the source says.
-func TestVerifyFullTellsOnce(t *testing.T) {
+func TestVerifyFullReportsOnce(t *testing.T) {
 	t.Parallel()
 	for _, source := range []bool{false, true} {
 		dir := treetest.MemoryDir(t)
@@ -255,17 +255,17 @@ func TestVerifyFullTellsOnce(t *testing.T) {
 
 // What is skipped because its time and size are right is compared for the first
 // time when the source is read.
-func TestVerifyFullReadsWhatWasSkipped(t *testing.T) {
+func TestVerifyFullReadsSkippedFiles(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
-	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
+	touchManifests(t, filepath.Join(dst, "SHA256SUMS"))
 	spoil(t, filepath.Join(src, "a")) // long before this run
 	require.Empty(t, runReported(t, verifying(VerifyDest, src, dst), &counters.Set{}).bad())
-	youngManifest(t, filepath.Join(dst, "SHA256SUMS"))
+	touchManifests(t, filepath.Join(dst, "SHA256SUMS"))
 	out := runReported(t, verifying(VerifyFull, src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventMismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})

@@ -23,7 +23,7 @@ import (
 
 // A bad file gets a name in its directory however long its own is, and whatever
 // has that name.
-func TestABadFileAlwaysFindsAName(t *testing.T) {
+func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 	t.Parallel()
 	room := fsys.MaxName - len(readback.BadPrefix)
 	for _, c := range []struct {

@@ -168,7 +168,7 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 		"hard links": func(src, _ string) { require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b"))) },
 		"a conflict": func(_, dst string) { write(t, dst, "a", treetest.Pattern(5, 1), since.Add(time.Hour)) },
 		"a manifest in the source": func(src, _ string) {
-			write(t, src, "SHA256SUMS", []byte(promiseLines(map[string][]byte{"a": treetest.Pattern(bigSize, 1)})), since)
+			write(t, src, "SHA256SUMS", []byte(sumLines(map[string][]byte{"a": treetest.Pattern(bigSize, 1)})), since)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 
 // A source that reads differently moves nothing at a destination that was given up
 // while verifying.
-func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
+func TestADroppedDestinationIsNotWrittenTo(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
@@ -235,7 +235,7 @@ func TestADestinationGivenUpIsLeftAlone(t *testing.T) {
 
 // A destination that was full is read back all the same: what fails there is told,
 // and the rest is listed.
-func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
+func TestAReadErrorAtAFullDestinationIsReported(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
@@ -277,7 +277,7 @@ func TestAReadErrorAtAFullDestinationIsTold(t *testing.T) {
 }
 
 // A source that has changed is one failure, not one for each destination.
-func TestAChangedSourceIsToldOnce(t *testing.T) {
+func TestAChangedSourceIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")

@@ -27,7 +27,7 @@ func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
 	write(t, src, "file.sha256", []byte(sha(string(treetest.Pattern(100, 1)))+" *file\n"), since)
 	o := options(filepath.Join(src, "file"), dst)
 	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
-	youngManifest(t, filepath.Join(dst, "file.sha256"))
+	touchManifests(t, filepath.Join(dst, "file.sha256"))
 	write(t, src, "file", treetest.Pattern(100, 9), since.Add(1)) // newer, and not what its manifest says
 	out := runReported(t, o, &counters.Set{})
 	require.EqualValues(t, 1, out.summary.Mismatches, "%s", out)
@@ -40,7 +40,7 @@ func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
 // One absent file, listed by two manifests, is one mismatch.
 func TestAnAbsentFileCountsOnce(t *testing.T) {
 	t.Parallel()
-	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("z")+"  gone\n")
+	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("z")+"  gone\n")
 	write(t, src, "MD5SUMS", []byte(digestOf(hash.MD5, []byte("z"))+"  gone\n"), since)
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
@@ -52,7 +52,7 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 // was empty: that line promises nothing.
 func TestAManifestThatListsItself(t *testing.T) {
 	t.Parallel()
-	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
+	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }
 

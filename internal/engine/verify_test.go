@@ -28,7 +28,7 @@ import (
 
 // What is read back and is not what was written is told, moved away and not
 // listed; the rest is.
-func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
+func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
@@ -75,7 +75,7 @@ func TestVerifyFindsWhatIsNotWhatWasWritten(t *testing.T) {
 }
 
 // Nothing is told where nothing is wrong, whatever the tree.
-func TestVerifyOfWhatIsRight(t *testing.T) {
+func TestVerifyOfACorrectCopy(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
 	for _, mode := range []VerifyMode{VerifyDest, VerifyFull} {
@@ -156,7 +156,7 @@ func TestVerifyHardLinks(t *testing.T) {
 
 // What an earlier manifest vouches for is skipped without being read, and read
 // back all the same. Its line goes from the manifests of all kinds.
-func TestVerifyReadsWhatWasSkipped(t *testing.T) {
+func TestVerifyReadsSkippedFiles(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -166,7 +166,7 @@ func TestVerifyReadsWhatWasSkipped(t *testing.T) {
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5, hash.SHA512}
 	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
 	manifests := []string{filepath.Join(dst, "SHA256SUMS"), filepath.Join(dst, "MD5SUMS"), filepath.Join(dst, "SHA512SUMS")}
-	youngManifest(t, manifests...)
+	touchManifests(t, manifests...)
 	stamp, err := os.Stat(manifests[2])
 	require.NoError(t, err)
 
@@ -263,7 +263,7 @@ func TestVerifyReadError(t *testing.T) {
 
 // What somebody does to a name after the copy is found, and nothing of his is
 // followed, opened or lost.
-func TestVerifyOfNamesThatOthersTook(t *testing.T) {
+func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, outside := filepath.Join(dir, "src"), filepath.Join(dir, "outside")

@@ -11,17 +11,19 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// A run is the visitor of the walk: Enter and Leave begin and complete a directory at all
-// destinations, Entry passes anything else on to a worker.
+// A run is the visitor of the walk. Enter begins and Leave completes a directory at all
+// destinations. Entry sends any other entry to a worker.
 var _ walk.Visitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
-	dirs := newDestDirs(r, d)
-	d.State = dirs
-	if r.opts.merging != nil {
-		return r.opts.merging.enter(r, d)
-	}
+	d.State = newDestDirs(r, d)
+	return r.mode.enter(r, d)
+}
+
+// enter refuses histories, and directories that are destinations of this copy.
+func (treeCopy) enter(r *run, d *walk.Dir) bool {
+	dirs := d.State.(destDirs)
 	if r.isHistory(d) {
 		for _, dd := range dirs {
 			dd.state = destRefused
@@ -68,8 +70,8 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	}
 }
 
-// isListed reports whether manifests list the files of a directory: not those of an ASC MHL
-// history.
+// isListed reports whether manifests list the files of a directory. They do not list those of
+// an ASC MHL history.
 func (r *run) isListed(d *walk.Dir) bool {
 	for ; d != nil; d = d.Parent {
 		if _, found := r.unlisted.Load(d); found {
@@ -88,7 +90,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	if fsys.IsSymlinkRefusal(err) {
 		err = errExchanged
 	}
-	if (r.task != nil || r.opts.merging != nil) && errors.Is(err, fs.ErrNotExist) {
+	if r.rules.planned && errors.Is(err, fs.ErrNotExist) {
 		err = errVanished
 	}
 	r.reportSource(p, failure.StageScan, err)
@@ -96,7 +98,8 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 
 func (r *run) skipReserved(d *walk.Dir, name string) { r.warnReserved(d.Join(name)) }
 
-// warnReserved warns, once, of names that Sealift made for itself.
+// warnReserved warns, once, of entries in the source whose names Sealift reserves for its
+// temporaries and journals.
 func (r *run) warnReserved(path string) {
 	r.reserved.Do(func() {
 		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
@@ -104,15 +107,14 @@ func (r *run) warnReserved(path string) {
 	})
 }
 
-// Leave completes a directory at all destinations: everything in it is done,
-// so its own metadata can be set and will stay.
-func (r *run) Leave(d *walk.Dir) {
-	if r.task != nil {
-		r.leaveTask(d)
-		return
-	}
+// Leave implements walk.Visitor.
+func (r *run) Leave(d *walk.Dir) { r.mode.leave(r, d) }
+
+// leave completes a directory at all destinations. The walk calls it when all entries in the
+// directory are done, so nothing changes the directory's metadata afterwards.
+func (treeCopy) leave(r *run, d *walk.Dir) {
 	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
-		r.emptyDirs.add(d.Path()) // nothing was put into it
+		r.emptyDirs.add(d.Path())
 	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
@@ -137,18 +139,28 @@ func (r *run) Leave(d *walk.Dir) {
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
 			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
 		}
-		if dd.system.syncEach && r.ctx.Err() == nil {
-			if err := dd.target.sync(dir); err != nil {
-				dd.target.dropUnwritten(r, d.Path(), err)
-			}
-		}
+		dd.syncLeft(r, dir)
 		dd.release(dir)
 		dd.close()
 	}
 	r.sendDirResult(d)
 }
 
-// sendDirResult sends to the collector at which destinations a directory was made or its
+// syncLeft syncs a directory that is complete, where each is synced separately. The root is synced
+// when the destination is flushed.
+func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
+	if dd.parent == nil || !dd.system.syncEach || r.ctx.Err() != nil {
+		return
+	}
+	t := dd.target
+	if err := t.sync(dir); err != nil {
+		t.dropUnwritten(r, dd.src.Path(), err)
+		return
+	}
+	r.messages <- message{synced: dd}
+}
+
+// sendDirResult sends to the collector at which destinations a directory was created or its
 // metadata was updated.
 func (r *run) sendDirResult(d *walk.Dir) {
 	if d.Parent == nil {
@@ -168,13 +180,14 @@ func (r *run) sendDirResult(d *walk.Dir) {
 	}
 }
 
-// wasMade reports whether this run made the directory, or would have.
+// wasMade reports whether this run created the directory, or would in a real run.
 func (dd *destDir) wasMade() bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
 	return dd.fresh && (dd.state == destReady || dd.state == destAbsent)
 }
 
+// dirXattrs reads the extended attributes of a directory of the source into m.
 func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
 		return nil
@@ -187,8 +200,9 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 	return r.readXattrs(&src.Object, d.Path(), m)
 }
 
-// leaveDest sets the metadata of one destination directory. The root is the
-// user's own unless this run or one that it continues made it.
+// leaveDest sets the metadata of the directory at one destination. known says that meta is
+// complete. The metadata of the destination's root is set only if this run, or an interrupted
+// one that it continues, created the root; that happens at the end of the run.
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
 	if r.ctx.Err() == nil && !r.opts.DryRun {
 		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
@@ -196,7 +210,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		}
 	}
 	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
-		dd.target.rootMeta = meta // set when manifest and journal need the directory no more
+		dd.target.rootMeta = meta // set after the manifest is written and the journal is removed
 		return nil
 	}
 	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
@@ -204,7 +218,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
-	if r.opts.merging != nil { // the tasks have changed it
+	if dd.target.planned { // the tasks have changed it
 		before.Mtime = meta.info.Mtime
 	}
 	switch {
@@ -231,7 +245,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			have.Mode = dd.originalMode
 		}
 		var outdated bool
-		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // by what this run did in it
+		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // because this run worked in the directory
 		if !dd.fresh && disturbed {
 			var err error
 			if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
@@ -253,13 +267,15 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	return nil
 }
 
+// untried reports whether nothing has needed the directory at the destination so far.
 func (dd *destDir) untried() bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
 	return dd.state == destUntried
 }
 
-// close gives the descriptor back. The root's is needed to the end.
+// close closes the directory's descriptor, except that of the root, which is needed until the
+// end.
 func (dd *destDir) close() {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // This file holds the calls that are the same on macOS and FreeBSD.
 
-// systemCalls are those that other systems and file systems lack.
+// systemCalls are the calls that other systems and file systems lack. Tests replace them.
 type systemCalls struct {
 	exclusiveRename func(dirfd int, oldName, newName string) error
 	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
@@ -21,8 +21,7 @@ var system = systemCalls{
 	hardLink:        unix.Linkat,
 }
 
-// Memory returns how many bytes of memory the machine has; 0 where it is not
-// known (sysctl).
+// Memory returns how many bytes of memory the machine has; 0 if it is unknown (sysctl).
 func Memory() int64 {
 	name := "hw.physmem"
 	if runtime.GOOS == "darwin" {
@@ -50,7 +49,7 @@ func chmodAsLinux(mode uint32, chmod func(mode uint32) error) error {
 	return err
 }
 
-// openLeased: there are no leases to wait for.
+// openLeased returns EAGAIN: these systems have no leases.
 func (d *Dir) openLeased(string) (Object, error) { return Object{}, unix.EAGAIN }
 
 func (f *File) pread(p []byte, off int64) (int, error) {
@@ -61,7 +60,8 @@ func (f *File) pwrite(p []byte, off int64) (int, error) {
 	return retryN(func() (int, error) { return unix.Pwrite(f.fd, p, off) })
 }
 
-// linkUnnamed is never reached without createUnnamed.
+// linkUnnamed is not supported, and never called, because createUnnamed is not supported
+// either.
 func (p *Pending) linkUnnamed(string) error { return unix.ENOTSUP }
 
 // Available returns how many bytes an ordinary user can write to the file system of the
@@ -74,9 +74,8 @@ func (d *Dir) Available() int64 {
 	return max(int64(st.Bavail), 0) * int64(st.Bsize) //nolint:gosec,unconvert // the types differ between systems
 }
 
-// KeepsChangeTime reports whether the file system stores when a file was changed.
-// Those of the FAT family do not, and tell the modification time, which programs
-// can set.
+// KeepsChangeTime reports whether the file system stores when a file was changed. Those of the
+// FAT family do not: they report the modification time, which programs can set.
 func (d *Dir) KeepsChangeTime() bool {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
@@ -89,18 +88,19 @@ func (d *Dir) KeepsChangeTime() bool {
 	return true
 }
 
-// canNowait: no call does not wait unless all do who share the descriptor.
+// canNowait is false: these systems have no call that does not wait for one process only.
+// O_NONBLOCK would affect all processes that share the descriptor.
 const canNowait = false
 
-// pipePortion is what a pipe takes without waiting once poll has said that it takes
-// something: PIPE_BUF of <sys/syslimits.h>, the least of all systems.
+// pipePortion is the number of bytes that a pipe accepts without waiting after poll has
+// reported it as ready: PIPE_BUF of <sys/syslimits.h>, the smallest of all systems.
 const pipePortion = 512 // bytes
 
 func readNowait(int, []byte) (int, error)  { return 0, unix.ENOTSUP }
 func writeNowait(int, []byte) (int, error) { return 0, unix.ENOTSUP }
 
-// isMemoryDevice knows them by their names: numbers differ from one start of the
-// system to the next.
+// isMemoryDevice compares names, because device numbers differ from one start of the system to
+// the next.
 func isMemoryDevice(info Info) bool {
 	for _, name := range []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom"} {
 		if device, err := (*FS)(nil).StatPath(name); err == nil && device.Kind == CharDevice && device.Rdev == info.Rdev {

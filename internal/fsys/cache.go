@@ -51,6 +51,6 @@ func readAligned(p []byte, off int64, pread func([]byte, int64) (int, error), si
 	}
 }
 
-// CanDropCache says that DropCache does something on this system. Where it does
-// not, SetDirect before a reading is the next best thing.
+// CanDropCache reports whether DropCache has an effect on this system. If not, SetDirect
+// before reading is the best substitute.
 const CanDropCache = runtime.GOOS == "linux"

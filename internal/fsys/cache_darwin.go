@@ -2,9 +2,8 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// SetDirect makes further reads leave nothing in memory, or not any more
-// (F_NOCACHE of fcntl(2)). Reads still return data that is already in memory, so
-// fromDevice is always false.
+// SetDirect makes further reads keep their data out of memory, or ends that (F_NOCACHE of
+// fcntl(2)). Reads still return data that is already in memory, so fromDevice is always false.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	arg := 0
 	if on {

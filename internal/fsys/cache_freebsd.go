@@ -14,8 +14,8 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	return false, err
 }
 
-// DropCacheBehind advises that the n bytes at off are not needed again; their
-// pages are the first to be used for something else.
+// DropCacheBehind advises the kernel that the n bytes at off are not needed again. The kernel
+// uses their pages first when it needs memory.
 func (f *File) DropCacheBehind(off, n int64) {
 	if n > 0 { // 0 means to the end of the file
 		_ = unix.Fadvise(f.fd, off, n, unix.FADV_DONTNEED)

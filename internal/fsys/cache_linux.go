@@ -68,27 +68,28 @@ func (f *File) DropCacheBehind(off, n int64) {
 // automatically tries pages again that other processors are still adding.
 func (f *File) dontNeed(off, n int64) { _ = unix.Fadvise(f.fd, off, n, unix.FADV_DONTNEED) }
 
-// SetDirect makes further reads bypass the page cache (O_DIRECT), or not any
-// more. Their offsets, lengths and buffers are multiples of DirectAlignment
-// then; ReadAt needs nothing else at the end of a file. fromDevice reports
-// whether they all come from a local block device, whatever is in the page cache. ext4
-// and XFS guarantee that for a file. If it is false, reads may go through the page cache:
-// on btrfs for compressed extents, and into buffers whose memory was never used. On tmpfs
-// they come from memory. Then only DropCache before the read gives certainty. An error
-// for which Unsupported holds says that they cannot bypass it.
+// SetDirect makes further reads bypass the page cache (O_DIRECT), or ends that. Their offsets,
+// lengths and buffers must then be multiples of DirectAlignment. ReadAt handles the end of a
+// file.
 //
-// For a file that is open for writing, WriteAt then writes data past the page cache that is
-// aligned both in the file and in memory. It writes the rest, as at the end of a file,
-// through the cache: the flag is off meanwhile, so reads go through the cache, too. So writes
-// of one file must follow one another. A direct write leaves nothing dirty in memory,
-// but only Datasync or Sync make it durable. A file system may accept the flag and refuse
-// a direct write (EINVAL). All further writes of the file then use the page cache.
+// fromDevice reports whether all reads come from a local block device, whatever is in the page
+// cache. ext4 and XFS guarantee that for a file. If it is false, reads may go through the page
+// cache. On btrfs, that happens for compressed extents, and with buffers whose memory was
+// never used. On tmpfs, reads come from memory. Then only DropCache before the read gives
+// certainty. An error for which Unsupported holds means that reads cannot bypass the cache.
+//
+// If the file is open for writing, WriteAt bypasses the cache for data that is aligned both in
+// the file and in memory. It writes the rest, such as the end of a file, through the cache.
+// The flag is off meanwhile, so reads go through the cache, too, and writes of one file must
+// follow one another. A direct write leaves no dirty data in memory, but only Datasync or Sync
+// make it durable. A file system may accept the flag and refuse a direct write (EINVAL). All
+// further writes of the file then use the page cache.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if !on {
 		f.direct.Store(false)
 		return false, setFlag(f.fd, unix.O_DIRECT, false)
 	}
-	var st unix.Statx_t // STATX_DIOALIGN is of Linux 6.1, and ignored before
+	var st unix.Statx_t // STATX_DIOALIGN is new in Linux 6.1; older kernels ignore it
 	known := unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st) == nil &&
 		st.Mask&unix.STATX_DIOALIGN != 0
 	if known && (st.Dio_offset_align == 0 || st.Dio_offset_align > DirectAlignment || st.Dio_mem_align > DirectAlignment) {
@@ -108,8 +109,8 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	return known && f.DeviceBacked(), nil
 }
 
-// tryDirect reads past the end: overlay takes the flag whatever its layers can,
-// and then refuses to read.
+// tryDirect tries a direct read beyond the end of the file. overlay accepts the flag even if
+// its layers do not support it, and refuses the read.
 func (f *File) tryDirect() error {
 	size, err := f.size()
 	if err == nil {
@@ -121,7 +122,7 @@ func (f *File) tryDirect() error {
 	return err
 }
 
-// pread is one read, in the way that was asked for.
+// pread reads once, in the mode that SetDirect and SetUncached have set.
 func (f *File) pread(p []byte, off int64) (int, error) {
 	if f.uncached.Load() && !f.direct.Load() {
 		n, err := retryN(func() (int, error) { return unix.Preadv2(f.fd, [][]byte{p}, off, unix.RWF_DONTCACHE) })
@@ -132,7 +133,8 @@ func (f *File) pread(p []byte, off int64) (int, error) {
 	return retryN(func() (int, error) { return unix.Pread(f.fd, p, off) })
 }
 
-// pwrite is one write, of as much of p as goes one way.
+// pwrite writes the longest beginning of p that can be written with one call: directly or
+// through the cache.
 func (f *File) pwrite(p []byte, off int64) (int, error) {
 	if !f.direct.Load() {
 		return f.pwriteCached(p, off)
@@ -151,12 +153,12 @@ func (f *File) pwrite(p []byte, off int64) (int, error) {
 	}
 	n, err := f.pwriteCached(p[:rest], off)
 	if f.direct.Load() && setFlag(f.fd, unix.O_DIRECT, true) != nil {
-		f.direct.Store(false) // the cache it is, then
+		f.direct.Store(false) // from now on, writes use the cache
 	}
 	return n, err
 }
 
-// pwriteCached is one write through the page cache.
+// pwriteCached writes once through the page cache.
 func (f *File) pwriteCached(p []byte, off int64) (int, error) {
 	if f.uncached.Load() {
 		n, err := retryN(func() (int, error) { return unix.Pwritev2(f.fd, [][]byte{p}, off, unix.RWF_DONTCACHE) })
@@ -167,8 +169,8 @@ func (f *File) pwriteCached(p []byte, off int64) (int, error) {
 	return retryN(func() (int, error) { return unix.Pwrite(f.fd, p, off) })
 }
 
-// splitAligned returns how many of p's first bytes cannot be written at off past
-// the page cache, and how many after them can.
+// splitAligned returns how many bytes at the beginning of p cannot be written directly at off,
+// and how many bytes after them can.
 func splitAligned(p []byte, off int64) (rest, direct int) {
 	rest = int(-off & (DirectAlignment - 1))
 	if len(p)-rest < DirectAlignment ||
@@ -211,12 +213,12 @@ func (f *File) uncachedRefused(err error) bool {
 	return true
 }
 
-// inlineLimit is the size in bytes of the largest block of metadata (btrfs): a
-// larger file is not part of it.
+// inlineLimit is the size of the largest block of metadata (btrfs), in bytes. No larger file
+// is stored in metadata.
 const inlineLimit = 64 << 10
 
-// inMetadata reports whether the file's data are part of the file system's
-// metadata, or may be. Those stay in memory, and a direct read ends there too.
+// inMetadata reports whether the file's data is, or may be, stored in metadata of the file
+// system. That data stays in memory, and direct reads return it from there.
 func (f *File) inMetadata(fileSystem uint32) bool {
 	place := keepsData(fileSystem)
 	if place == inBlocks {
@@ -239,8 +241,8 @@ func (f *File) inMetadata(fileSystem uint32) bool {
 // FS_IOC_FIEMAP of linux/fiemap.h.
 const (
 	fsIocFiemap   = 0xc020660b
-	fiemapSync    = 0x001 // FIEMAP_FLAG_SYNC: write what is dirty first; btrfs knows only then
-	fiemapUnknown = 0x002 // FIEMAP_EXTENT_UNKNOWN: no place yet
+	fiemapSync    = 0x001 // FIEMAP_FLAG_SYNC: write dirty data first; btrfs needs that to know the extents
+	fiemapUnknown = 0x002 // FIEMAP_EXTENT_UNKNOWN: not allocated yet
 	fiemapInline  = 0x200 // FIEMAP_EXTENT_DATA_INLINE
 )
 
@@ -270,10 +272,10 @@ func (f *File) firstExtent() (flags uint32, err error) {
 	return m.extent.flags, nil
 }
 
-// resident reports whether a page of the file is in the page cache, or may be.
-// cachestat is of Linux 6.5; since 6.14 it refuses (EPERM) who neither owns the
-// file nor may write to it. It would find nothing on file systems whose pages
-// belong to another file, as overlay's do.
+// resident reports whether a page of the file is, or may be, in the page cache. It uses
+// cachestat, which exists since Linux 6.5. Since 6.14, cachestat returns EPERM to callers that
+// neither own the file nor may write to it. It finds no pages on file systems such as overlay,
+// whose pages belong to another file.
 func (f *File) resident() bool {
 	var all unix.CachestatRange
 	var st unix.Cachestat_t

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemCalls are those that other kernels and file systems lack, or answer in another
-// way.
+// systemCalls are the calls that other kernels and file systems lack or answer differently.
+// Tests replace them.
 type systemCalls struct {
 	procFD          string
 	exclusiveRename func(dirfd int, oldName, newName string) error

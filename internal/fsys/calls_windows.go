@@ -1,6 +1,6 @@
 package fsys
 
-// systemCalls are those that file systems lack: none.
+// systemCalls would be the calls that file systems lack. Windows has none.
 type systemCalls struct{}
 
 var system systemCalls

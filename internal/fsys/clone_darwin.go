@@ -51,7 +51,7 @@ func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
 		p.Close()
 	}
 	_ = retry(func() error { return unix.Unlinkat(d.fd, name, 0) }) // as in Abort
-	// A clone that could not be made plain is no loss: writing the file is open.
+	// The clone was not made plain. The caller can still write the file.
 	return nil, refused(err, RefusedFile)
 }
 
@@ -68,8 +68,8 @@ func (d *Dir) cloneNamed(src *File) (name string, err error) {
 	}
 }
 
-// openClone opens what was cloned, if it is that still. Permissions that keep its
-// owner out are changed first, by name.
+// openClone opens the new clone, unless another file has its name now. If its permissions do
+// not let its owner open it, openClone changes them first, by name.
 func (d *Dir) openClone(name string) (*Pending, error) {
 	const flags = unix.O_RDWR | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
 	o, err := d.openAt(name, flags, 0)

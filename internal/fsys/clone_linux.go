@@ -34,8 +34,8 @@ func (d *Dir) CreateClone(src *File, named bool) (*Pending, error) {
 	return p, nil
 }
 
-// reachBetween is reachOf, knowing the file systems: over SMB, EIO is also what a
-// server's refusal becomes (golang.org/issue/42334).
+// reachBetween is reachOf for an error between two known file systems. Over SMB, EIO can also
+// be the server's refusal (golang.org/issue/42334).
 func reachBetween(err error, src, dst *File) Refusal {
 	if err == unix.EIO && (overSMB(src.fileSystem()) || overSMB(dst.fileSystem())) {
 		return RefusedFile

@@ -16,8 +16,8 @@ func (sys *FS) OpenRoot(path string) (*Dir, error) {
 	return &Dir{Object: o, caps: new(capabilities)}, nil
 }
 
-// OpenDir opens the subdirectory name. IsSymlinkRefusal holds for the error of a
-// symbolic link, a junction, or something else than a directory.
+// OpenDir opens the subdirectory name. IsSymlinkRefusal reports true for the error if name is
+// a symbolic link, a junction, or no directory.
 func (d *Dir) OpenDir(name string) (*Dir, error) {
 	if err := d.fault(OpOpenDir, name); err != nil {
 		return nil, err
@@ -30,10 +30,10 @@ func (d *Dir) OpenDir(name string) (*Dir, error) {
 	return &Dir{Object: o, caps: d.caps}, nil
 }
 
-// Each calls yield for the names in the directory, without "." and "..", in the
-// system's order, until it returns false. The name is valid during the call; ino is
-// 0, and kind Unknown, where a listing does not tell. A name of Windows that is not
-// UTF-16 is given in WTF-8, as package os does. It begins anew each time.
+// Each calls yield for each name in the directory, without "." and "..", in the system's
+// order, until yield returns false. The name is valid during the call. ino is 0 and kind is
+// Unknown if the listing does not contain them. On Windows, a name that is not valid UTF-16 is
+// passed in WTF-8, as in package os. Each call lists the directory from its beginning.
 func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if err := d.fault(OpList, ""); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (d *Dir) Each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	return d.each(yield)
 }
 
-// Lstat describes the entry name, not following a link.
+// Lstat describes the entry name. It does not follow a symbolic link.
 func (d *Dir) Lstat(name string) (Info, error) {
 	if err := d.fault(OpStat, name); err != nil {
 		return Info{}, err
@@ -71,8 +71,8 @@ func (d *Dir) Open(name string) (*File, Info, error) {
 	return describe(o)
 }
 
-// OpenObject opens the entry name, whatever it is, to read and set metadata.
-// Nothing happens to a device by it, and a link is not followed.
+// OpenObject opens the entry name, of any kind, to read and set metadata. It does not follow a
+// symbolic link, and opening has no effect on a device.
 func (d *Dir) OpenObject(name string) (*Object, error) {
 	if err := d.fault(OpOpen, name); err != nil {
 		return nil, err
@@ -85,51 +85,51 @@ func (d *Dir) OpenObject(name string) (*Object, error) {
 	return &o, nil
 }
 
-// Mkdir creates the directory name with mode 0700; on Windows, who may use it, its
-// parent's ACL says.
+// Mkdir creates the directory name with mode 0700. On Windows, the parent's ACL determines who
+// may use it.
 func (d *Dir) Mkdir(name string) error {
 	err := d.do(OpMkdir, name, func() error { return d.mkdir(name) })
 	return d.made(err, OpMkdir, name, "")
 }
 
-// Symlink creates the symbolic link name; EEXIST if the name is taken. On Windows it is
-// a link to a directory if target is one already, else to a file, and takes a privilege
-// or the developer mode.
+// Symlink creates the symbolic link name. The error is EEXIST if the name exists. On Windows,
+// the link is one to a directory if target is an existing directory, otherwise one to a file;
+// it needs a privilege or the developer mode.
 func (d *Dir) Symlink(target, name string) error {
 	err := d.do(OpSymlink, name, func() error { return d.symlink(target, name) })
 	return d.made(err, OpSymlink, name, target)
 }
 
-// Mknod creates a fifo, socket or device like info with mode 0600; EEXIST if
-// the name exists. exFAT through FUSE creates a regular file instead, and the kernel returns
-// EIO. Mknod removes that file, so no other process may use the name.
+// Mknod creates a fifo, socket or device like info with mode 0600. The error is EEXIST if the
+// name exists. exFAT through FUSE creates a regular file instead, and the kernel returns EIO.
+// Mknod removes that file, so no other process may use the name.
 func (d *Dir) Mknod(name string, info Info) error {
 	err := d.do(OpMknod, name, func() error { return d.mknod(name, info) })
 	return d.made(err, OpMknod, name, "")
 }
 
-// Link gives the entry name of d the further name newName in to; EEXIST if that
-// is taken. A symbolic link is linked itself.
+// Link creates newName in the directory to as a further hard link to the entry name of d. The
+// error is EEXIST if newName exists. Link does not follow a symbolic link.
 func (d *Dir) Link(name string, to *Dir, newName string) error {
 	err := d.do(OpLink, newName, func() error { return d.link(name, to, newName) })
 	return d.moved(err, OpLink, name, to, newName)
 }
 
-// Rename gives oldName the name newName in the same directory and replaces what
-// has that name, atomically. If both are links of one file, nothing happens, as
-// rename(2) has it: oldName stays; Windows removes it.
+// Rename renames oldName to newName in the same directory and replaces an existing newName,
+// atomically. If both are links of one file, rename(2) does nothing and oldName stays; Windows
+// removes oldName.
 func (d *Dir) Rename(oldName, newName string) error {
 	return d.MoveTo(oldName, d, newName)
 }
 
-// MoveTo is Rename into the directory to of the same file system. On Windows a directory
-// with anything open below it cannot be moved: access denied.
+// MoveTo is Rename into the directory to, on the same file system. Windows denies access if
+// the entry is a directory and anything below it is open.
 func (d *Dir) MoveTo(oldName string, to *Dir, newName string) error {
 	err := d.do(OpRename, newName, func() error { return d.rename(oldName, to, newName) })
 	return d.moved(err, OpRename, oldName, to, newName)
 }
 
-// RenameNew is Rename that never replaces: EEXIST if the name is taken.
+// RenameNew is Rename that never replaces. The error is EEXIST if newName exists.
 func (d *Dir) RenameNew(oldName, newName string) error {
 	if err := d.fault(OpRename, newName); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (d *Dir) RenameNew(oldName, newName string) error {
 	return d.renameNew(oldName, newName)
 }
 
-// renameNew is RenameNew of our own temporaries.
+// renameNew is RenameNew for Sealift's own temporaries.
 func (d *Dir) renameNew(oldName, newName string) error {
 	return d.moved(d.renameExclusively(oldName, newName), OpRename, oldName, d, newName)
 }
@@ -152,13 +152,13 @@ func (d *Dir) RemoveDir(name string) error {
 	return d.removed(d.do(OpRemove, name, func() error { return d.removeDir(name) }), name)
 }
 
-// Sync forces the directory's names to the device. On Windows it does nothing: NTFS and
-// ReFS log changes of names in order, with the next flush of a file at the latest.
+// Sync flushes the directory's names to the device. On Windows it does nothing: NTFS and ReFS
+// log changes of names in order, and write the log with the next flush of a file at the
+// latest.
 func (d *Dir) Sync() error { return d.flush(Flush{Op: OpSync}, d.sync) }
 
-// SyncFS forces everything of the directory's file system to the device,
-// other programs' data included. Errors of writes since the directory was
-// opened are reported (Linux 5.8).
+// SyncFS flushes the complete file system of the directory to its device, including data of
+// other programs. It returns errors of writes since the directory was opened (Linux 5.8).
 func (d *Dir) SyncFS() error { return d.flush(Flush{Op: OpSyncFS}, d.syncFS) }
 
 // SyncFSReliable reports whether SyncFS reaches the device and reports errors. If not,
@@ -170,12 +170,12 @@ func (d *Dir) SyncFSReliable() bool {
 	return d.syncFSReliable()
 }
 
-// datasyncToDrive: on macOS Datasync leaves data in the drive's own cache.
+// datasyncToDrive reports whether Datasync leaves data in the drive's own cache, as on macOS.
 const datasyncToDrive = runtime.GOOS == "darwin"
 
-// TakeOver makes a directory of ours usable by its owner (rwx) and opens it:
-// the answer to EACCES from OpenDir. It returns the bits that it had. On Windows access
-// is a matter of ACLs, which Chmod cannot give.
+// TakeOver gives the owner of a directory all permissions (rwx) and opens it, after OpenDir
+// has returned EACCES. It returns the previous permission bits. On Windows, ACLs control
+// access, and Chmod cannot change them.
 func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
 	o, err := d.OpenObject(name)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookupFlags open a directory: nothing here asks for less permission.
+// lookupFlags open a directory. macOS has no flag that needs only search permission.
 const lookupFlags = openDirFlags
 
-// list reads names only: os.File.ReadDir would look an entry of unknown kind up
-// by a path, and drop it when that fails. Kinds come from Lstat.
-// Descriptor-based readdir is all that macOS offers: getdirentries is private.
+// list reads only names. os.File.ReadDir would call lstat, by path, for an entry of unknown
+// kind, and drop the entry if that fails. Lstat determines the kinds. macOS has only a readdir
+// by descriptor: getdirentries is private.
 func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	o, err := d.dup()
 	if err != nil {
@@ -40,7 +40,7 @@ func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	}
 }
 
-// bare takes the system's error out of package os's wrapping.
+// bare returns the system's error that package os has wrapped.
 func bare(err error) error {
 	var e unix.Errno
 	if errors.As(err, &e) {
@@ -49,8 +49,8 @@ func bare(err error) error {
 	return err
 }
 
-// openObject: O_SYMLINK opens a link itself. Objects that it does not open (fifos, sockets,
-// devices, unreadable ones) are reached through their directory by their name.
+// openObject uses O_SYMLINK, which opens a link itself. Objects that it does not open (fifos,
+// sockets, devices, unreadable ones) are reached through their directory by their name.
 func (d *Dir) openObject(name string) (Object, error) {
 	var st unix.Stat_t
 	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
@@ -69,12 +69,12 @@ func (d *Dir) openObject(name string) (Object, error) {
 	return o, err
 }
 
-// mknodat refuses: mkfifoat and mknodat came with macOS 13 and are not in
-// x/sys/unix; mkfifo, mknod and bind take paths, which this package never does.
+// mknodat is not supported: mkfifoat and mknodat are new in macOS 13 and are not in
+// x/sys/unix. mkfifo, mknod and bind take paths, which this package never uses.
 func mknodat(int, string, uint32, uint64) error { return unix.ENOTSUP }
 
-// fsyncFD reaches the device: fsync(2) of macOS stops at the drive's cache and
-// names F_FULLFSYNC for more. Network file systems do not have it.
+// fsyncFD flushes to the device. fsync(2) of macOS only writes to the drive's cache, and its
+// manual names F_FULLFSYNC for more. Network file systems do not have F_FULLFSYNC.
 func fsyncFD(fd int) error {
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_FULLFSYNC, 0)
 	switch err {
@@ -84,16 +84,18 @@ func fsyncFD(fd int) error {
 	return err
 }
 
-// fdatasyncFD stops there on purpose; macOS has no documented fdatasync(2).
+// fdatasyncFD writes to the drive's cache only, on purpose. macOS has no documented
+// fdatasync(2).
 func fdatasyncFD(fd int) error { return unix.Fsync(fd) }
 
-// renameNoReplace: rename(2) of macOS; a file system without it says ENOTSUP.
+// renameNoReplace calls renameatx_np of macOS (rename(2)). File systems that do not support it
+// return ENOTSUP.
 func renameNoReplace(dirfd int, oldName, newName string) error {
 	return unix.RenameatxNp(dirfd, oldName, dirfd, newName, unix.RENAME_EXCL)
 }
 
-// preallocate is F_PREALLOCATE of fcntl(2): all of it or nothing, in any number of
-// extents. Truncating the file frees the unused part.
+// preallocate uses F_PREALLOCATE of fcntl(2). It reserves all of the size or nothing, in any
+// number of extents. Truncating the file frees the unused part.
 func (f *File) preallocate(size int64) error {
 	return unix.FcntlFstore(uintptr(f.fd), unix.F_PREALLOCATE, &unix.Fstore_t{
 		Flags:   unix.F_ALLOCATEALL,

@@ -18,9 +18,9 @@ const (
 // lookupFlags open a directory to reach entries by name only.
 const lookupFlags = oPath | unix.O_DIRECTORY | unix.O_CLOEXEC
 
-// list reads struct dirent as of FreeBSD 12 (64-bit inode numbers): getdirentries(2).
-// Field by field: the last record is shorter than the structure, and a pointer
-// to that would reach beyond the buffer.
+// list reads struct dirent of FreeBSD 12, with inode numbers of 64 bits: getdirentries(2). It
+// reads field by field, because the last record is shorter than the structure, and a pointer
+// to the structure would reach beyond the buffer.
 func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	buf := make([]byte, 64<<10)
 	for {
@@ -45,15 +45,15 @@ func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	}
 }
 
-// openObject: O_PATH with O_NOFOLLOW opens a link itself.
+// openObject uses O_PATH with O_NOFOLLOW, which opens a link itself.
 func (d *Dir) openObject(name string) (Object, error) {
 	o, err := d.openAt(name, oPath|unix.O_NOFOLLOW, 0)
 	o.pathOnly = true
 	return o, err
 }
 
-// mknodat makes fifos and devices, as mknod(2) allows; a socket only comes from
-// bind(2), which takes a path and no directory.
+// mknodat creates fifos and devices, as mknod(2) allows. Only bind(2) creates sockets, and it
+// takes a path and no directory.
 func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 	switch mode & unix.S_IFMT {
 	case unix.S_IFSOCK:
@@ -66,10 +66,11 @@ func mknodat(dirfd int, name string, mode uint32, rdev uint64) error {
 
 func fsyncFD(fd int) error { return unix.Fsync(fd) }
 
-// fdatasyncFD: x/sys has no fdatasync(2) for this system.
+// fdatasyncFD calls fsync(2): x/sys has no fdatasync(2) for this system.
 func fdatasyncFD(fd int) error { return unix.Fsync(fd) }
 
-// renameNoReplace: FreeBSD 14 has no exclusive rename; renameNew links instead.
+// renameNoReplace is not supported: FreeBSD 14 has no exclusive rename. renameNew uses a hard
+// link instead.
 func renameNoReplace(int, string, string) error { return unix.ENOTSUP }
 
 // preallocate is not supported: posix_fallocate(2) changes the size, and ZFS

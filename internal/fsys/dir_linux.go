@@ -46,7 +46,7 @@ func eachDirent(rest []byte, yield func(name []byte, ino uint64, kind Kind) (mor
 				break
 			}
 		}
-		if badName(name) { // Linux looks itself from 5.4 on
+		if badName(name) { // since 5.4, the kernel checks names, too
 			return false, unix.EIO
 		}
 		if s := string(name); s != "." && s != ".." && !yield(name, ino, kindOfDirent(rest[18])) {
@@ -57,8 +57,8 @@ func eachDirent(rest []byte, yield func(name []byte, ino uint64, kind Kind) (mor
 	return true, nil
 }
 
-// openLeased waits for the holder of a lease to give it up: the file is checked
-// through a handle first, because waiting on a fifo would be for ever.
+// openLeased opens a file after the holder of a lease has released it. It first checks through
+// a handle that the name is that of a file, because waiting on a fifo could last for ever.
 func (d *Dir) openLeased(name string) (Object, error) {
 	o, err := d.OpenObject(name)
 	if err != nil {

@@ -12,38 +12,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNotDirectory is the error of opening something else as a directory.
+// errNotDirectory is the error of opening an entry that is no directory as a directory.
 const errNotDirectory = unix.ENOTDIR
 
 // Dir is an open directory.
 type Dir struct {
 	Object
 	caps   *capabilities
-	files  atomic.Pointer[unnamedFiles] // of the directory's file system, once it was asked for
-	listed atomic.Bool                  // by this descriptor
+	files  atomic.Pointer[unnamedFiles] // of the directory's file system, set when first needed
+	listed atomic.Bool                  // this descriptor has listed the directory before
 }
 
-// capabilities remembers what the file systems of a tree have refused, so that a tree
-// costs one refused call and not one per file, and the tree's id.
+// capabilities is shared by all directories of a tree. It remembers operations that the file
+// systems have refused, so that a tree costs one refused call and not one for each file. It
+// also has the id in the tree's temporary names.
 type capabilities struct {
 	unnamed    sync.Map    // device number → *unnamedFiles
-	look       sync.Mutex  // held between looking for a name and taking it
-	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH, before Linux 6.10 privileged only
+	look       sync.Mutex  // held from the check that a name is free until it is used
+	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH is refused, as for unprivileged users before Linux 6.10
 
 	tempID atomic.Pointer[string] // SetTempID
 }
 
 // unnamedFiles remembers whether one file system has files without a name.
 type unnamedFiles struct {
-	none      atomic.Bool // no O_TMPFILE, or no name for what it makes
-	linkProbe sync.Once   // of the latter
+	none      atomic.Bool // there is no O_TMPFILE, or its files cannot get a name
+	linkProbe sync.Once   // checks whether they can get a name
 }
 
 const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC
 
 func openRoot(path string) (Object, error) { return openPath(path, openDirFlags) }
 
-// openPath opens what a user named.
+// openPath opens a path that a user gave.
 func openPath(path string, flags int) (Object, error) {
 	fd, err := retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CLOEXEC, 0) })
 	return Object{fd: fd}, err
@@ -61,9 +62,9 @@ func (o *Object) dup() (Object, error) {
 	return Object{fd: fd}, err
 }
 
-// OpenLookup opens the directory that a user named to open and describe entries of it
-// by name. Search permission is enough on Linux and FreeBSD; a directory that grants no
-// more cannot be listed or synced through the result.
+// OpenLookup opens a directory that a user named, to open and describe entries of it by name.
+// On Linux and FreeBSD, search permission is enough. If the directory grants no more, the
+// result cannot be listed or synced.
 func (sys *FS) OpenLookup(path string) (*Dir, error) {
 	d, err := sys.OpenRoot(path)
 	if err != unix.EACCES {
@@ -77,14 +78,14 @@ func (sys *FS) OpenLookup(path string) (*Dir, error) {
 	return &Dir{Object: o, caps: new(capabilities)}, nil
 }
 
-// openDir answers a symbolic link with ELOOP or ENOTDIR.
+// openDir opens a subdirectory. The error is ELOOP or ENOTDIR for a symbolic link.
 func (d *Dir) openDir(name string) (Object, error) {
 	return d.openAt(name, openDirFlags|unix.O_NOFOLLOW, 0)
 }
 
-// each winds the directory back: btrfs lists what was there when it was opened, or wound
-// back. From the second time on it has a descriptor of its own: sshfs lists nothing when
-// it was wound back.
+// each rewinds the directory before it lists. btrfs lists the entries that existed when the
+// directory was opened or rewound. From the second time on, each uses a new descriptor,
+// because sshfs lists nothing after a rewind.
 func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
 	if d.pathOnly { // see OpenLookup; the kernel would report a bad descriptor
 		return unix.EACCES
@@ -103,15 +104,15 @@ func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	return d.list(yield)
 }
 
-// badName reports whether a listing gives what is not one name: of a damaged or hostile
-// file system, which by a slash in it would lead out of the directory.
+// badName reports whether a listed name is not a single name, as from a damaged or hostile
+// file system. A slash in it would lead out of the directory.
 func badName(name []byte) bool { return len(name) == 0 || bytes.IndexByte(name, '/') >= 0 }
 
 func (d *Dir) lstat(name string) (Info, error) {
 	return statAt(d.fd, name, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// Lstat describes what a user named, and of a symbolic link the link itself.
+// Lstat describes the object at a path that a user named. It describes a symbolic link itself.
 func (sys *FS) Lstat(path string) (Info, error) {
 	if err := sys.fault(OpStat, path); err != nil {
 		return Info{}, err
@@ -181,8 +182,8 @@ func (d *Dir) remove(name string) error { return unix.Unlinkat(d.fd, name, 0) }
 
 func (d *Dir) removeDir(name string) error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
 
-// Writable reports whether we may make and remove entries in the directory, which
-// root may whatever its mode is, unless its capabilities were taken away.
+// Writable reports whether the process may create and remove entries in the directory. root
+// may, whatever the mode is, unless its capabilities were removed.
 func (d *Dir) Writable() bool {
 	return retry(func() error { return unix.Faccessat(d.fd, ".", unix.W_OK|unix.X_OK, 0) }) == nil
 }

@@ -48,8 +48,9 @@ func openRoot(path string) (Object, error) {
 // by name, with the permissions that OpenRoot needs.
 func (sys *FS) OpenLookup(path string) (*Dir, error) { return sys.OpenRoot(path) }
 
-// openDir answers a symbolic link or a junction with ELOOP, anything else with
-// ERROR_DIRECTORY. "." is no name for NtCreateFile, so d is opened by its handle.
+// openDir opens a subdirectory. The error is ELOOP for a symbolic link or a junction, and
+// ERROR_DIRECTORY for anything else. NtCreateFile does not accept ".", so d is opened by its
+// handle.
 func (d *Dir) openDir(name string) (Object, error) {
 	if name == "." {
 		h, err := reopen(d.h, dirAccess)
@@ -66,10 +67,9 @@ func (d *Dir) openDir(name string) (Object, error) {
 	return Object{h: h}, nil
 }
 
-// openThing opens the file or directory name: itself, not what a link there
-// leads to (ELOOP). A reparse point that is no link (deduplicated
-// data, a file in a cloud) is opened a second time, through its driver, and
-// must be the same object.
+// openThing opens the file or directory name. It returns ELOOP for a link. A reparse point
+// that is no link (deduplicated data, a file in a cloud) is opened a second time, through its
+// driver. It must be the same object.
 func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error) {
 	h, err := openAt(d.h, name, access, windows.FILE_OPEN, 0)
 	if err != nil {
@@ -125,8 +125,8 @@ func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 	}
 }
 
-// kindOfEntry leaves what package os calls irregular to Lstat, which looks
-// closer.
+// kindOfEntry returns Unknown for entries that package os calls irregular. Lstat then
+// determines their kind.
 func kindOfEntry(mode fs.FileMode) Kind {
 	switch mode {
 	case 0:
@@ -139,7 +139,7 @@ func kindOfEntry(mode fs.FileMode) Kind {
 	return Unknown
 }
 
-// Lstat describes what a user named, and of a symbolic link the link itself.
+// Lstat describes the object at a path that a user named. It describes a symbolic link itself.
 func (sys *FS) Lstat(path string) (Info, error) {
 	dir, name := filepath.Split(path)
 	if name == "" || name == "." || name == ".." { // a directory in any case
@@ -185,10 +185,10 @@ func (d *Dir) openObject(name string) (Object, error) {
 
 func (d *Dir) sync() error { return nil }
 
-// KeepsChangeTime is true: it is not asked here.
+// KeepsChangeTime is always true. It does not query the file system.
 func (d *Dir) KeepsChangeTime() bool { return true }
 
-// Writable is always true: no mode keeps entries from being made.
+// Writable is always true: on Windows, modes do not prevent new entries.
 func (d *Dir) Writable() bool { return true }
 
 // Available returns -1, because how much space there is depends on quotas of the user.

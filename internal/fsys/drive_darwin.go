@@ -2,14 +2,14 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// SyncToDrive forces the file's data and metadata to the drive, in whose own cache they
-// may stay until SyncDrive: fsync(2).
+// SyncToDrive writes the file's data and metadata to the drive with fsync(2). They may stay in
+// the drive's own cache until SyncDrive.
 func (f *File) SyncToDrive() error {
 	return f.flush(Flush{Op: OpSync, ToDrive: true}, func() error { return unix.Fsync(f.fd) })
 }
 
-// SyncToDrive forces the directory's names to the drive, in whose own cache they may
-// stay until SyncDrive.
+// SyncToDrive writes the directory's names to the drive. They may stay in the drive's own
+// cache until SyncDrive.
 func (d *Dir) SyncToDrive() error {
 	return d.flush(Flush{Op: OpSync, ToDrive: true}, func() error { return unlessRefused(unix.Fsync(d.fd)) })
 }

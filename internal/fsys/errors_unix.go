@@ -31,10 +31,10 @@ func DestinationLost(err error) bool {
 		unix.ESHUTDOWN, unix.EHOSTDOWN) || runtime.GOOS != "linux" && is(err, unix.ENXIO)
 }
 
-// DeviceFull reports whether err says that a file system is full.
+// DeviceFull reports whether err means that a file system is full.
 func DeviceFull(err error) bool { return is(err, unix.ENOSPC) }
 
-// NotPermitted reports whether err is a matter of privilege.
+// NotPermitted reports whether err means that the user lacks a permission or a privilege.
 func NotPermitted(err error) bool {
 	return is(err, unix.EPERM, unix.EACCES)
 }
@@ -47,8 +47,8 @@ func NameRefused(name string, err error) bool {
 		is(err, unix.ENOENT) && strings.ContainsFunc(name, func(c rune) bool { return c < ' ' || strings.ContainsRune(`"*:<>?\|`, c) })
 }
 
-// IsSymlinkRefusal reports whether err is the answer to opening a symbolic link
-// without following it, or something else than a directory as one.
+// IsSymlinkRefusal reports whether err is that of opening a symbolic link without following
+// it, or of opening an entry that is no directory as one.
 func IsSymlinkRefusal(err error) bool {
 	return is(err, unix.ELOOP, unix.ENOTDIR, unix.EMLINK)
 }
@@ -57,14 +57,14 @@ func IsSymlinkRefusal(err error) bool {
 // cannot store, an attribute that it does not know.
 func InvalidArgument(err error) bool { return is(err, unix.EINVAL) }
 
-// XattrTooBig reports whether err, from SetXattr, is about the attribute: ext4
-// answers ENOSPC when the attributes of one file outgrow its block.
+// XattrTooBig reports whether err, from SetXattr, means that the attribute is too large. ext4
+// returns ENOSPC if the attributes of one file exceed its block.
 func XattrTooBig(err error) bool {
 	return is(err, unix.ENOSPC, unix.E2BIG, unix.ERANGE, unix.EDQUOT)
 }
 
-// DeviceFailed reports whether err says that a device did not read or write, which
-// may be about one sector of it.
+// DeviceFailed reports whether err means that a device could not read or write, perhaps only
+// one sector.
 func DeviceFailed(err error) bool { return is(err, unix.EIO) }
 
 // InUse reports whether err means that another user of a device has exclusive access, for

@@ -9,9 +9,9 @@ import (
 
 // The meanings of the codes: "System Error Codes" of learn.microsoft.com.
 
-// errNotDirectory answers who takes something else for a directory. It is not
-// syscall.ENOTDIR, which is ERROR_PATH_NOT_FOUND here: errors.Is takes that for
-// fs.ErrNotExist.
+// errNotDirectory is the error of opening an entry that is no directory as a directory. It is
+// not syscall.ENOTDIR, which is ERROR_PATH_NOT_FOUND here and counts as fs.ErrNotExist for
+// errors.Is.
 const errNotDirectory = windows.ERROR_DIRECTORY
 
 // Unsupported reports whether err means that the file system or the system does not have
@@ -41,12 +41,12 @@ func DestinationLost(err error) bool {
 		windows.ERROR_UNEXP_NET_ERR, windows.ERROR_NETWORK_UNREACHABLE)
 }
 
-// DeviceFull reports whether err says that a file system is full.
+// DeviceFull reports whether err means that a file system is full.
 func DeviceFull(err error) bool {
 	return is(err, windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL)
 }
 
-// NotPermitted reports whether err is a matter of privilege.
+// NotPermitted reports whether err means that the user lacks a permission or a privilege.
 func NotPermitted(err error) bool {
 	return is(err, windows.ERROR_ACCESS_DENIED, windows.ERROR_PRIVILEGE_NOT_HELD)
 }
@@ -54,24 +54,23 @@ func NotPermitted(err error) bool {
 // NameRefused reports whether err, from making name, is about the name.
 func NameRefused(_ string, err error) bool { return is(err, windows.ERROR_INVALID_NAME) }
 
-// IsSymlinkRefusal reports whether err is the answer to opening a symbolic link
-// without following it, or something else than a directory as one.
+// IsSymlinkRefusal reports whether err is that of opening a symbolic link without following
+// it, or of opening an entry that is no directory as one.
 func IsSymlinkRefusal(err error) bool {
 	return is(err, syscall.ELOOP, errNotDirectory, windows.ERROR_STOPPED_ON_SYMLINK,
 		windows.ERROR_CANT_ACCESS_FILE)
 }
 
-// InvalidArgument reports whether err says that a value cannot be stored.
+// InvalidArgument reports whether err means that a value cannot be stored.
 func InvalidArgument(err error) bool {
 	return is(err, syscall.EINVAL, windows.ERROR_INVALID_PARAMETER)
 }
 
-// XattrTooBig reports whether err, from SetXattr, is about the attribute: never,
-// there are none.
+// XattrTooBig is always false: Windows has no such attributes.
 func XattrTooBig(error) bool { return false }
 
-// DeviceFailed reports whether err says that a device did not read or write, which
-// may be about one sector of it.
+// DeviceFailed reports whether err means that a device could not read or write, perhaps only
+// one sector.
 func DeviceFailed(err error) bool {
 	return is(err, windows.ERROR_IO_DEVICE, windows.ERROR_CRC)
 }
@@ -82,12 +81,12 @@ func InUse(err error) bool {
 	return is(err, windows.ERROR_SHARING_VIOLATION, windows.ERROR_LOCK_VIOLATION)
 }
 
-// nameTooLong: NTFS says of a name that is too long that it is none.
+// nameTooLong reports whether a name is too long. NTFS reports that as an invalid name.
 func nameTooLong(err error) bool {
 	return is(err, windows.ERROR_FILENAME_EXCED_RANGE, windows.ERROR_INVALID_NAME)
 }
 
-// reachOf: there is no fast path whose errors could mean more.
+// reachOf returns NotRefused: Windows has no fast path.
 func reachOf(err error) Refusal {
 	if Unsupported(err) {
 		return RefusedPair

@@ -20,8 +20,8 @@ func describe(o Object) (*File, Info, error) {
 	return f, info, nil
 }
 
-// ReadAt reads at the offset off until p is full or the file ends; 0 bytes
-// without an error is the end.
+// ReadAt reads at the offset off until p is full or the file ends. 0 bytes without an error
+// mean the end.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
@@ -43,7 +43,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	return total, nil
 }
 
-// ReadSomeAt is one read: fewer bytes than len(p) do not mean the end of the file.
+// ReadSomeAt reads once. Fewer bytes than len(p) do not mean the end of the file.
 func (f *File) ReadSomeAt(p []byte, off int64) (int, error) {
 	if err := f.fault(OpRead, ""); err != nil {
 		return 0, err
@@ -66,7 +66,7 @@ func (f *File) WriteAt(p []byte, off int64) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 { // no system documents it; a loop would never end
+		if n == 0 { // no system documents this result; without the check, the loop would never end
 			return errNoProgress
 		}
 		if err := f.wrote(p[:n], off); err != nil {
@@ -97,13 +97,13 @@ func (f *File) Preallocate(size int64) error {
 	})
 }
 
-// Sync forces the file's data and metadata to the device.
+// Sync flushes the file's data and metadata to the device.
 func (f *File) Sync() error { return f.flush(Flush{Op: OpSync}, f.sync) }
 
-// Datasync forces the file's data, and what is needed to find it, to the device:
-// less than Sync, which takes the times along. On macOS that is fsync(2), which
-// stops at the drive's own cache: it bounds what waits in memory and promises no
-// more.
+// Datasync flushes the file's data to the device, with the metadata that is needed to find it.
+// It does less than Sync, which also flushes the times. On macOS it calls fsync(2), which
+// leaves the data in the drive's own cache: there, Datasync only limits the unwritten data in
+// memory.
 func (f *File) Datasync() error {
 	return f.flush(Flush{Op: OpSync, DataOnly: true, ToDrive: datasyncToDrive}, f.datasync)
 }
@@ -126,9 +126,9 @@ func (f *File) Dup() (*File, error) {
 	return dup, nil
 }
 
-// NextData returns the bounds [data, hole) of the first stretch of data at or
-// after off, and end == true if there is none. An error for which Unsupported
-// holds means that the file system, or the system, cannot tell.
+// NextData returns the bounds [data, hole) of the first range of data at or after off. end is
+// true if there is none. An error for which Unsupported holds means that the file system, or
+// the system, does not report holes.
 func (f *File) NextData(off int64) (data, hole int64, end bool, err error) {
 	if err := f.fault(OpHoles, ""); err != nil {
 		return 0, 0, false, err

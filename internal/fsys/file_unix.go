@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNoProgress answers a read or a write that gets no further.
+// errNoProgress is the error of a read or a write that makes no progress.
 const errNoProgress = unix.EIO
 
 func (f *File) truncate(size int64) error { return unix.Ftruncate(f.fd, size) }
@@ -31,7 +31,7 @@ func (f *File) nextData(off int64) (data, hole int64, end bool, err error) {
 	if err == unix.ENXIO {
 		return 0, 0, true, nil
 	}
-	if err == unix.EINVAL { // FreeBSD's way of saying that it cannot tell
+	if err == unix.EINVAL { // so FreeBSD reports that the file system does not support the call
 		err = unix.ENOTSUP
 	}
 	if err != nil {

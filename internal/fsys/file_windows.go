@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errNoProgress answers a read or a write that gets no further.
+// errNoProgress is the error of a read or a write that makes no progress.
 const errNoProgress = windows.ERROR_WRITE_FAULT
 
-// maxIO keeps a length within the call's 32 bits.
+// maxIO is the largest length of one call, in bytes; calls take 32 bits.
 const maxIO = 1 << 30
 
-// pread gives the offset with the call, which for a synchronous handle too
-// means that no other call's position matters: ReadFile, "lpOverlapped".
+// pread passes the offset with the call. So the position of the handle, which other calls may
+// change, does not matter: ReadFile, "lpOverlapped".
 func (f *File) pread(p []byte, off int64) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
@@ -38,8 +38,8 @@ func offsetOf(off int64) *windows.Overlapped {
 
 func (f *File) truncate(size int64) error { return windows.Ftruncate(f.h, size) }
 
-// preallocate is FILE_ALLOCATION_INFO. A size below that of the file is ignored, which
-// the call would take for a wish to cut it.
+// preallocate sets FILE_ALLOCATION_INFO. It ignores a size below that of the file, because the
+// call would truncate the file.
 func (f *File) preallocate(size int64) error {
 	info, err := f.stat()
 	if err != nil || size <= info.Size {
@@ -80,7 +80,7 @@ func (f *File) sync() error {
 	return windows.FlushFileBuffers(h)
 }
 
-// datasync is sync: there is no lesser call.
+// datasync is sync: Windows has no call for data alone.
 func (f *File) datasync() error { return f.sync() }
 
 func (f *File) dup() (Object, error) {
@@ -88,14 +88,14 @@ func (f *File) dup() (Object, error) {
 	return Object{h: h}, err
 }
 
-// duplicate returns a second handle of what is open.
+// duplicate returns a second handle of the open object.
 func duplicate(h windows.Handle) (second windows.Handle, err error) {
 	self := windows.CurrentProcess()
 	err = windows.DuplicateHandle(self, h, self, &second, 0, false, windows.DUPLICATE_SAME_ACCESS)
 	return second, err
 }
 
-// nextData is not supported: holes are read as the zeros that they are.
+// nextData is not supported. Holes are read as zeros.
 func (f *File) nextData(int64) (data, hole int64, end bool, err error) {
 	return 0, 0, false, errNotSupported
 }
@@ -103,6 +103,6 @@ func (f *File) nextData(int64) (data, hole int64, end bool, err error) {
 // DropCacheBehind does nothing.
 func (f *File) DropCacheBehind(int64, int64) {}
 
-// SetDirect is not supported: a handle bypasses the cache from its opening on
-// (FILE_NO_INTERMEDIATE_BUFFERING), or never.
+// SetDirect is not supported. Whether a handle bypasses the cache is fixed when it is opened
+// (FILE_NO_INTERMEDIATE_BUFFERING).
 func (f *File) SetDirect(bool) (fromDevice bool, err error) { return false, errNotSupported }

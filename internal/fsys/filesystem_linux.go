@@ -8,9 +8,9 @@ import (
 
 // This file holds the properties of Linux's file systems, by their numbers in statfs(2).
 
-// DeviceBacked reports whether the object is on a file system whose data, once
-// out of the page cache, has to come from a local block device. It asks the file
-// system, which on FUSE and over a network is a round trip.
+// DeviceBacked reports whether the object is on a file system that reads data from a local
+// block device unless the data is in the page cache. It queries the file system. On FUSE and
+// over a network that is a round trip.
 func (o *Object) DeviceBacked() bool { return keepsData(o.fileSystem()) != elsewhere }
 
 // Available returns how many bytes an ordinary user can write to the file system of the
@@ -36,7 +36,7 @@ func (o *Object) fileSystem() uint32 {
 	return uint32(st.Type)
 }
 
-// Where a file system keeps the data of files besides the page cache.
+// dataPlace is where a file system keeps the data of files, apart from the page cache.
 type dataPlace int
 
 const (
@@ -79,8 +79,7 @@ func keepsData(fileSystem uint32) dataPlace {
 	return elsewhere
 }
 
-// syncFSReliable: not on FUSE and network file systems, nor where a kernel lacks the
-// call.
+// syncFSReliable is false on FUSE and network file systems, and if the kernel lacks the call.
 func (d *Dir) syncFSReliable() bool {
 	switch d.fileSystem() {
 	case unix.EXT4_SUPER_MAGIC, unix.XFS_SUPER_MAGIC, unix.BTRFS_SUPER_MAGIC, unix.F2FS_SUPER_MAGIC,
@@ -90,10 +89,10 @@ func (d *Dir) syncFSReliable() bool {
 	return false
 }
 
-// WritesBehind reports whether StartWriteback and WaitWriteback reach a device
-// here: on file systems whose dirty pages belong to the file itself. Not on
-// overlay, whose pages are those of another file, and not on FUSE and over a
-// network, where a page that is written waits in another cache.
+// WritesBehind reports whether StartWriteback and WaitWriteback reach a device here. They do
+// on file systems whose dirty pages belong to the file itself. They do not on overlay, whose
+// pages belong to another file. They do not on FUSE and over a network either, where a written
+// page waits in another cache.
 func (d *Dir) WritesBehind() bool { return writesBehind(d.fileSystem()) && hasSyncRange() }
 
 func writesBehind(fileSystem uint32) bool {
@@ -113,8 +112,7 @@ func (d *Dir) KeepsChangeTime() bool {
 	return kind != unix.MSDOS_SUPER_MAGIC && kind != unix.EXFAT_SUPER_MAGIC
 }
 
-// InMemory reports whether the directory is on a file system of memory, which has
-// no device to write to.
+// InMemory reports whether the directory is on a file system in memory, without a device.
 func (d *Dir) InMemory() bool {
 	switch d.fileSystem() {
 	case unix.TMPFS_MAGIC, unix.RAMFS_MAGIC:
@@ -143,9 +141,8 @@ func (d *Dir) noDevices() bool {
 	return err == nil && st.Flags&unix.MS_NODEV != 0 // ST_NODEV has its value
 }
 
-// SeeksByInode reports whether looking at entries in the order of their inode numbers
-// may spare a device some seeking. That is what GNU's programs take for granted of all
-// file systems but these.
+// SeeksByInode reports whether a device may seek less if entries are read in the order of
+// their inode numbers. GNU's programs assume that of all file systems but these.
 func (d *Dir) SeeksByInode() bool {
 	switch d.fileSystem() {
 	case unix.TMPFS_MAGIC, unix.NFS_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC:
@@ -154,11 +151,11 @@ func (d *Dir) SeeksByInode() bool {
 	return true
 }
 
-// SizeSaysNothing reports whether the size of files of its kind is that of a page,
-// whatever they hold, as in sysfs: the end is where reading ends.
+// SizeSaysNothing reports whether files of its kind have the size of a page, whatever their
+// content is, as in sysfs. Only reading finds their end.
 func (f *File) SizeSaysNothing() bool { return f.fileSystem() == unix.SYSFS_MAGIC }
 
-// overSMB knows SMB 1 and the later ones by their numbers.
+// overSMB reports whether a number is that of SMB 1 or of later versions.
 func overSMB(fileSystem uint32) bool {
 	return fileSystem == unix.CIFS_SUPER_MAGIC || fileSystem == unix.SMB2_SUPER_MAGIC
 }

@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// ErrOutside says that a path leads out of the directory that it is meant for.
+// ErrOutside means that a path leads out of the directory below which it has to be.
 var ErrOutside = errors.New("it leads outside the directory")
 
-// errLinks is what other programs say as ELOOP.
+// errLinks is the error that other programs report as ELOOP.
 var errLinks = errors.New("too many symbolic links")
 
-// maxLinks is how many symbolic links a path may lead through, as on Linux.
+// maxLinks limits the symbolic links on a path, as on Linux.
 const maxLinks = 40
 
-// A KindError says that something is not a regular file.
+// A KindError means that an object is not a regular file.
 type KindError struct{ Kind Kind }
 
 func (e *KindError) Error() string { return fmt.Sprintf("it is a %s, not a regular file", e.Kind) }
@@ -37,18 +37,18 @@ type Finder struct {
 	names []string // of the directories above the last path, from the root down
 	dirs  []*Dir   // the same, open; nil those that were closed to stay within the limit
 
-	asked   *Dir // that devices is about
-	devices bool // there may be device nodes in it that we could open
+	asked   *Dir // the directory that devices is about
+	devices bool // the directory may have device nodes that this process could open
 }
 
-// NewFinder makes a Finder below root, which it does not take over, that keeps
-// about limit directories open. The caller must Close it.
+// NewFinder returns a Finder below root that keeps about limit directories open. The caller
+// must Close it, which does not close root.
 func NewFinder(root *Dir, limit int) *Finder { return &Finder{root: root, limit: max(limit, 1)} }
 
 // Close closes the directories that are open.
 func (f *Finder) Close() { f.closeFrom(0) }
 
-// Lstat describes what is at path, through no symbolic link.
+// Lstat describes the object at path. It follows no symbolic link.
 func (f *Finder) Lstat(path string) (Info, error) {
 	parts, err := elements(path)
 	if err != nil {
@@ -61,8 +61,8 @@ func (f *Finder) Lstat(path string) (Info, error) {
 	return dir.Lstat(parts[len(parts)-1])
 }
 
-// Parent returns the directory of path, reached through no symbolic link and
-// open until the next call, and the last name of path.
+// Parent returns the directory of path and the last name of path. It follows no symbolic link.
+// The directory is open until the next call.
 func (f *Finder) Parent(path string) (dir *Dir, name string, err error) {
 	parts, err := elements(path)
 	if err != nil {
@@ -126,8 +126,7 @@ func (d *Dir) openRegular(name string, devices bool) (*File, Info, error) {
 	return file, info, nil
 }
 
-// elements splits a path into the names to go through: at least one, and never
-// "..".
+// elements splits a path into its names. There is at least one, and none is "..".
 func elements(path string) ([]string, error) {
 	parts := strings.Split(path, "/")
 	if parts[0] == "" || filepath.VolumeName(path) != "" {
@@ -149,8 +148,8 @@ func elements(path string) ([]string, error) {
 	return kept, nil
 }
 
-// mayHaveDevices reports whether there may be device nodes in a directory that
-// opening would have an effect on. Without privilege we trust who has made them.
+// mayHaveDevices reports whether a directory may have device nodes on which opening has an
+// effect. In an unprivileged process it trusts nodes that a privileged one has made.
 func (f *Finder) mayHaveDevices(dir *Dir) bool {
 	if f.asked != dir {
 		f.asked, f.devices = dir, Privileged() && !dir.noDevices()
@@ -158,7 +157,7 @@ func (f *Finder) mayHaveDevices(dir *Dir) bool {
 	return f.devices
 }
 
-// enter returns the directory that the names lead to, through no link.
+// enter returns the directory that the names lead to. It follows no link.
 func (f *Finder) enter(names []string) (*Dir, error) {
 	same := 0
 	for same < len(names) && same < len(f.names) && names[same] == f.names[same] {
@@ -197,16 +196,15 @@ func (f *Finder) closeFrom(depth int) {
 }
 
 func (f *Finder) closeDir(d *Dir) {
-	if f.asked == d { // its address may be another directory's next
+	if f.asked == d { // the next directory may get the same address
 		f.asked = nil
 	}
 	d.Close()
 }
 
-// follow opens the regular file that the names lead to through symbolic links,
-// after enter has come to the first of them. ".." in a link's target takes back
-// the name of the directory that we came through; nothing is ever opened by such
-// a name.
+// follow opens the regular file that the names lead to through symbolic links. enter has
+// already stopped at the first of them. ".." in a link's target removes the last directory
+// from the path; it is never opened as a name.
 func (f *Finder) follow(names []string) (*File, Info, error) {
 	passed := slices.Clone(f.names) // directories, none of them a link
 	names = names[len(passed):]

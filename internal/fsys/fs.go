@@ -3,8 +3,8 @@ package fsys
 // Op names an operation of this package.
 type Op string
 
-// The operations that can fail. Closing what was only read is not among them:
-// nothing can be lost by it.
+// The operations that can fail. Closing an object that was only read is not among them,
+// because it can lose nothing.
 const (
 	OpOpen        Op = "open"
 	OpOpenDir     Op = "opendir"
@@ -40,27 +40,27 @@ const (
 	OpLock        Op = "lock"
 )
 
-// FS opens what users name. nil is the system; a test gives a command an FS of its
-// own, and all that is opened through it inherits what the test asks for. Its fields
-// are set before the first operation; their functions are called concurrently.
+// FS opens the paths that users name. A nil FS is the real system. A test gives a command its
+// own FS, and everything that is opened through that FS inherits the test's settings. Its
+// fields are set before the first operation. Their functions are called concurrently.
 type FS struct {
-	// Fault, when not nil, is called before every operation, which fails with its
-	// error. The removal of a temporary by Pending.Abort is excepted: a
-	// temporary that cannot be removed is a leftover, not a loss.
+	// Fault, if not nil, is called before every operation, which fails with its error. The
+	// exception is the removal of a temporary by Pending.Abort, because a temporary that
+	// remains is no loss of data.
 	Fault func(Call) error
-	// Disk, when not nil, replaces the device.
+	// Disk, if not nil, replaces the device.
 	Disk Disk
-	// Tracker, when not nil, gets every descriptor.
+	// Tracker, if not nil, gets every descriptor.
 	Tracker Tracker
 
-	calls *systemCalls // other than those of the system, for the tests of this package
+	calls *systemCalls // replace system calls in tests of this package; nil for the system's own
 }
 
 // Call is an operation that is about to begin.
 type Call struct {
 	Op   Op
-	Name string // of the entry, where the operation has one
-	Path string // of the entry or of what is open: the path that was opened first, and the names below it
+	Name string // of the entry; "" if the operation has none
+	Path string // of the entry or of the open object: the path that was opened first, and the names below it
 }
 
 // A Tracker knows which descriptors are open.
@@ -73,9 +73,9 @@ type Tracker interface {
 // device. So a test can lose unflushed data. It does not get the changes of a Stream.
 type Disk interface {
 	Changed(Change)
-	// done is false for what is not its own, which the device flushes.
+	// Flush returns false for objects that the Disk does not replace; the device flushes these.
 	Flush(Flush) (done bool, err error)
-	// FlushesAll reports whether it takes OpSyncFS: see Dir.SyncFSReliable.
+	// FlushesAll reports whether the Disk supports OpSyncFS: see Dir.SyncFSReliable.
 	FlushesAll() bool
 }
 
@@ -91,13 +91,13 @@ type Change struct {
 	From    string // the entry that was renamed or linked; "" if the file had no name
 	Target  string // of a symbolic link
 	Offset  int64  // of Data; with OpTruncate the new size
-	Data    []byte // that was written, valid during the call
+	Data    []byte // the written bytes, valid during the call
 	Xattr   Xattr  // Value is nil if it was removed
 }
 
 // Flush is a request to make changes durable.
 type Flush struct {
-	Op        Op   // OpSync: of Object; OpSyncFS: of the file system that Object is on; OpSyncDrive: what ToDrive has forced
+	Op        Op   // OpSync: of Object; OpSyncFS: of the file system that Object is on; OpSyncDrive: everything that was flushed with ToDrive
 	Object    Info // a file or a directory
 	DataOnly  bool // the size and the data of a file
 	Offset, N int64
@@ -155,7 +155,7 @@ func (d *Descriptor) closed() {
 	}
 }
 
-// FS is what the object was opened through; nil is the system.
+// FS returns the FS that the object was opened through; nil is the real system.
 func (o *Object) FS() *FS {
 	if o.descriptor == nil {
 		return nil
@@ -177,7 +177,7 @@ func (d *Descriptor) fault(op Op, name string) error {
 	return d.sys.Fault(Call{Op: op, Name: name, Path: d.join(name)})
 }
 
-// calls are the system calls that the object is used with.
+// calls returns the system calls for the object.
 func (o *Object) calls() *systemCalls {
 	if o.descriptor == nil || o.descriptor.sys.calls == nil {
 		return &system
@@ -206,7 +206,7 @@ func (o *Object) changed(err error, c Change) error {
 	return err
 }
 
-// wrote reports to the disk that p is at off in the file now.
+// wrote reports to the disk that p was written at off.
 func (f *File) wrote(p []byte, off int64) error {
 	if f.disk() == nil {
 		return nil
@@ -214,7 +214,7 @@ func (f *File) wrote(p []byte, off int64) error {
 	return f.changed(nil, Change{Op: OpWrite, Offset: off, Data: p})
 }
 
-// filled is wrote of n bytes at off that did not pass through the program.
+// filled is wrote for n bytes at off that the system has copied without the program.
 func (f *File) filled(off, n int64) error {
 	if f.disk() == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 // while it was not open.
 var ErrMoved = errors.New("the directory was exchanged while in use")
 
-// Handles keeps directories of all trees of a run open, up to a limit. So neither a deep nor
-// a wide tree runs out of descriptors. A directory that is not in use may be closed at any time. It is
+// Handles keeps directories of all trees of a run open, up to a limit, so that neither a deep
+// nor a wide tree uses up the descriptors. A directory that is not in use may be closed at any time. It is
 // then reopened name by name from its nearest open ancestor, without following a link, and
 // must have the same identity. A step out of a deep tree does not need that complete way:
 // when a directory is closed for good, its parent stays open.
@@ -23,7 +23,7 @@ type Handles struct {
 	}
 }
 
-// NewHandles allows about limit open directories.
+// NewHandles returns Handles that keep about limit directories open.
 func NewHandles(limit int) *Handles {
 	s := &Handles{limit: limit}
 	s.mu.idle.prev, s.mu.idle.next = &s.mu.idle, &s.mu.idle
@@ -43,14 +43,14 @@ type Handle struct {
 	prev, next *Handle
 }
 
-// Root makes a handle of an open directory and takes it over. It stays open
+// Root returns a handle of an open directory, and takes over the directory. It stays open
 // until Close.
 func (s *Handles) Root(d *Dir) *Handle {
 	return &Handle{set: s, dir: d}
 }
 
-// Child makes a handle of d, which was opened as name in h, and takes it over,
-// in use once: the caller calls Release when done.
+// Child returns a handle of d, which was opened as name in h, and takes over d. The handle is
+// in use once: the caller must call Release.
 func (h *Handle) Child(name string, d *Dir, id ID) *Handle {
 	c := &Handle{set: h.set, parent: h, name: name, id: id, dir: d, users: 1}
 	h.set.mu.Lock()
@@ -61,7 +61,7 @@ func (h *Handle) Child(name string, d *Dir, id ID) *Handle {
 	return c
 }
 
-// Unopened makes a handle of the directory name in h that the first Acquire opens.
+// Unopened returns a handle of the directory name in h. The first Acquire opens the directory.
 func (h *Handle) Unopened(name string, id ID) *Handle {
 	return &Handle{set: h.set, parent: h, name: name, id: id}
 }
@@ -96,7 +96,8 @@ func (h *Handle) Acquire() (*Dir, error) {
 	return d, nil
 }
 
-// opened takes over d, the directory of h, in use once. h.opening is held.
+// opened takes over d as the directory of h, which is then in use once. The caller holds
+// h.opening.
 func (h *Handle) opened(d *Dir) {
 	s := h.set
 	s.mu.Lock()
@@ -126,8 +127,8 @@ func (h *Handle) Release() {
 	closeAll(victims)
 }
 
-// Close says that the directory is not needed any more; its descriptor goes now
-// or with the last Release.
+// Close declares that the directory is not needed any more. Its descriptor is closed at once,
+// or by the last Release.
 func (h *Handle) Close() {
 	h.openParent()
 	s := h.set
@@ -147,8 +148,8 @@ func (h *Handle) Close() {
 	}
 }
 
-// openParent opens the parent of h, which is left next, through "..", where h is open
-// and the parent is not. The opened directory must be the parent. If that fails,
+// openParent opens the parent of h through "..", if h is open and the parent is not. A walk
+// out of h needs the parent next. The opened directory must be the parent. If that fails,
 // Acquire reopens it from an ancestor, and reports the error.
 func (h *Handle) openParent() {
 	p := h.parent

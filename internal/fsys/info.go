@@ -8,9 +8,9 @@ import (
 // Kind is the type of a directory entry.
 type Kind uint8
 
-// The kinds of directory entries. Unknown means that a listing did not tell;
-// Irregular is anything that cannot be copied as such (a Windows reparse point,
-// a Solaris door).
+// The kinds of directory entries. Unknown means that the listing did not contain the kind.
+// Irregular is anything that cannot be copied as such (a Windows reparse point, a Solaris
+// door).
 const (
 	Unknown Kind = iota
 	Regular
@@ -33,14 +33,14 @@ func (k Kind) String() string {
 // ID identifies an object: device and inode, or volume and file index.
 type ID struct{ Dev, Ino uint64 }
 
-// Time is a file's time stamp. Unlike time.Time it covers every value that a
-// file system can hold and compares with ==.
+// Time is a file's time stamp. Unlike time.Time, it can represent every value that a file
+// system can hold, and == compares it.
 type Time struct {
 	Sec  int64 // seconds since 1970-01-01 UTC
 	Nsec int64 // nanoseconds, 0 to 999,999,999
 }
 
-// Compare is -1, 0 or +1 as t is before, equal to, or after u.
+// Compare returns -1, 0 or +1 if t is before, equal to, or after u.
 func (t Time) Compare(u Time) int {
 	if c := cmp.Compare(t.Sec, u.Sec); c != 0 {
 		return c
@@ -48,8 +48,8 @@ func (t Time) Compare(u Time) int {
 	return cmp.Compare(t.Nsec, u.Nsec)
 }
 
-// Within reports whether t and u differ by less than granularity nanoseconds;
-// a granularity of 1 demands equality.
+// Within reports whether t and u differ by less than granularity nanoseconds. With a
+// granularity of 1, they must be equal.
 func (t Time) Within(u Time, granularity int64) bool {
 	if t == u {
 		return true
@@ -57,8 +57,8 @@ func (t Time) Within(u Time, granularity int64) bool {
 	if t.Compare(u) < 0 {
 		t, u = u, t
 	}
-	sec := uint64(t.Sec) - uint64(u.Sec) // exact for t after u, however far
-	// Beyond 4 s is beyond the coarsest granularity known, 2 s on FAT.
+	sec := uint64(t.Sec) - uint64(u.Sec) // exact if t is after u, for any distance
+	// 4 s is more than the coarsest known granularity, 2 s on FAT.
 	return sec <= 4 && int64(sec)*1e9+t.Nsec-u.Nsec < granularity
 }
 
@@ -75,8 +75,8 @@ type Info struct {
 	Blocks int64  // allocated units of 512 bytes
 	Atime  Time
 	Mtime  Time
-	Ctime  Time // zero where the system has none
-	Btime  Time // creation; zero where it cannot be set
+	Ctime  Time // zero if the system has none
+	Btime  Time // creation; zero if it cannot be set
 }
 
 // SameState reports whether i and j describe one object to which nothing was done in
@@ -91,17 +91,16 @@ type Xattr struct {
 	Value []byte
 }
 
-// ErrUnread says that extended attributes are there whose values are refused.
+// ErrUnread means that an object has extended attributes whose values this user must not read.
 var ErrUnread = errors.New("refused")
 
-// NotKeptError says that an object has something that is none of the extended
-// attributes, and that no copy gets: alternate data streams, encryption. Unsupported
-// holds for it.
+// NotKeptError means that an object has data that no copy gets and that is no extended
+// attribute: alternate data streams, encryption. Unsupported holds for it.
 type NotKeptError struct{ What string }
 
 func (e *NotKeptError) Error() string { return e.What + " cannot be kept" }
 
-// Is makes Unsupported hold.
+// Is makes Unsupported return true.
 func (e *NotKeptError) Is(target error) bool { return target == errors.ErrUnsupported }
 
 // Permission bits outside the rwx ones, as in Info.Mode.
@@ -110,15 +109,15 @@ const (
 	ModeSetgid = 0o2000
 	ModeSticky = 0o1000
 
-	// ModeAttributes is where Info.Mode has the attributes of Windows; no other system
-	// sets these bits. Chmod leaves the attributes alone where all of them are zero.
+	// ModeAttributes are the bits of Info.Mode for the attributes of Windows. No other system
+	// sets these bits. Chmod does not change the attributes if all these bits are zero.
 	ModeAttributes = 0xffff << 16
 )
 
-// Reserved is the prefix of every name that Sealift makes for itself: the
-// journal, temporaries, set-aside files. Sources' files of such names are
-// leftovers of an unfinished copy.
+// Reserved is the prefix of every name that Sealift makes for its own files: journals,
+// temporaries, files that were set aside. An entry of a source with that prefix is a leftover
+// of an unfinished copy.
 const Reserved = ".sealift-"
 
-// MaxName is the longest name of a directory entry on the file systems of note.
+// MaxName is the length of the longest name of a directory entry on common file systems.
 const MaxName = 255 // bytes

@@ -13,7 +13,7 @@ type Listing struct {
 }
 
 type listed struct {
-	part uint16 // of names; 4 GiB of names in one directory is beyond any file system here
+	part uint16 // index of names; no supported file system has 4 GiB of names in one directory
 	off  uint16 // into it
 	size uint16
 	kind Kind
@@ -40,11 +40,11 @@ func (d *Dir) List() (*Listing, error) {
 	return b.done(), nil
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (l *Listing) Len() int { return len(l.entries) }
 
-// Name returns the name of entry i. It shares memory with the whole listing:
-// clone it to keep it longer than the directory's work.
+// Name returns the name of entry i. It shares memory with the complete listing: clone it to
+// keep it after the listing.
 func (l *Listing) Name(i int) string { return l.name(l.entries[i]) }
 
 func (l *Listing) name(e listed) string { return l.names[e.part][e.off:][:e.size] }
@@ -55,8 +55,8 @@ func (l *Listing) Kind(i int) Kind { return l.entries[i].kind }
 // SetKind records the kind that a later check of entry i has found.
 func (l *Listing) SetKind(i int, k Kind) { l.entries[i].kind = k }
 
-// SortForManifest puts the entries in the order in which a depth-first walk
-// meets full paths in byte order: a directory sorts as "name/".
+// SortForManifest sorts the entries into the order in which a depth-first walk meets full
+// paths in byte order. A directory sorts as "name/".
 func (l *Listing) SortForManifest() {
 	slices.SortFunc(l.entries, func(a, b listed) int {
 		return compareForManifest(l.name(a), a.kind == Directory, l.name(b), b.kind == Directory)
@@ -73,8 +73,8 @@ func compareForManifest(a string, aDir bool, b string, bDir bool) int {
 	return nextByte(a, aDir, n) - nextByte(b, bDir, n)
 }
 
-// nextByte is the byte after the first n of a path that goes through name, with
-// 0 for its end: less than any byte that a name can hold.
+// nextByte returns the byte at index n of a path that continues through name. At the end of
+// the path it returns 0, which is less than any byte of a name.
 func nextByte(name string, dir bool, n int) int {
 	switch {
 	case len(name) > n:
@@ -106,7 +106,7 @@ func (b *listingBuilder) add(name []byte, kind Kind) {
 	b.part = append(b.part, name...)
 }
 
-// seal makes a string of the part, which is not touched again.
+// seal turns the part into a string. The part is not changed again.
 func (b *listingBuilder) seal() {
 	b.names = append(b.names, unsafe.String(unsafe.SliceData(b.part), len(b.part)))
 }
@@ -119,7 +119,8 @@ func (b *listingBuilder) done() *Listing {
 	return &Listing{names: b.names, entries: slices.Concat(append(b.full, b.entries)...)}
 }
 
-// NewListing makes a listing of given names, all of Unknown kind and below 64 KiB.
+// NewListing returns a listing of the given names. Their kind is Unknown, and each is shorter
+// than 64 KiB.
 func NewListing(names []string) *Listing {
 	var b listingBuilder
 	for _, name := range names {

@@ -2,15 +2,15 @@ package fsys
 
 import "errors"
 
-// ErrLocked says that another process holds the lock.
+// ErrLocked means that another process holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
 // Lock is an exclusive lock on a file. The system releases it when the process
 // ends, however it ends.
 type Lock struct{ file Object }
 
-// Lock takes the lock on the file name in d, which is created if need be. A
-// file system without locks: an error for which Unsupported holds.
+// Lock locks the file name in d, and creates it if it does not exist. If the file system has
+// no locks, Unsupported holds for the error.
 func (d *Dir) Lock(name string) (*Lock, error) {
 	if err := d.fault(OpLock, name); err != nil {
 		return nil, err

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 
 // openLock opens the file of a lock. created reports that it did not exist just before.
 func (d *Dir) openLock(name string) (o Object, created bool, err error) {
-	info, err := d.Lstat(name) // opening alone can do something to a device
+	info, err := d.Lstat(name) // opening can already have an effect on a device
 	if err == nil && info.Kind != Regular {
 		err = &KindError{info.Kind}
 	}

@@ -17,7 +17,7 @@ func (d *Dir) openLock(name string) (o Object, created bool, err error) {
 	}
 	h, err := openAt(d.h, name, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.SYNCHRONIZE,
 		windows.FILE_OPEN_IF, windows.FILE_NON_DIRECTORY_FILE)
-	if err == windows.ERROR_DELETE_PENDING { // the last holder has removed it and is about to let go
+	if err == windows.ERROR_DELETE_PENDING { // the last holder has removed it and is about to close it
 		return Object{}, false, ErrLocked
 	}
 	if err != nil {
@@ -34,8 +34,8 @@ func (d *Dir) openLock(name string) (o Object, created bool, err error) {
 	return Object{h: h}, created, nil
 }
 
-// lock locks bytes that no file reaches: locked ones can be neither read nor written
-// through other handles.
+// lock locks bytes beyond the end of any file, because other handles can neither read nor
+// write locked bytes.
 func (o *Object) lock() error {
 	beyond := windows.Overlapped{OffsetHigh: 1 << 30}
 	err := windows.LockFileEx(o.h, windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &beyond)

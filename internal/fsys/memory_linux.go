@@ -65,7 +65,7 @@ func limitIn(file string) int64 {
 	return n
 }
 
-// lower returns the lesser of two numbers, where 0 means none.
+// lower returns the lower of two limits; 0 means no limit.
 func lower(a, b int64) int64 {
 	if a == 0 || b != 0 && b < a {
 		return b

@@ -8,8 +8,8 @@ import (
 
 var globalMemoryStatusEx = windows.NewLazySystemDLL("kernel32.dll").NewProc("GlobalMemoryStatusEx")
 
-// Memory returns how many bytes of memory the machine has; 0 where it is not
-// known (GlobalMemoryStatusEx).
+// Memory returns how many bytes of memory the machine has; 0 if it is unknown
+// (GlobalMemoryStatusEx).
 func Memory() int64 {
 	var status struct {
 		length, load                                             uint32

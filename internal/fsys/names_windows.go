@@ -41,9 +41,8 @@ func (d *Dir) symlink(target, name string) error {
 	return d.withRoot(func(root *os.Root) error { return root.Symlink(target, name) })
 }
 
-// withRoot opens the directory as an os.Root, which knows the format of links
-// and their privilege. That takes a path; so the root must then be the same
-// directory.
+// withRoot opens the directory as an os.Root, which handles the format and the privilege of
+// links. That takes a path, so withRoot checks that the root is the same directory.
 func (d *Dir) withRoot(f func(*os.Root) error) error {
 	path := make([]uint16, 1<<15)
 	n, err := windows.GetFinalPathNameByHandle(d.h, &path[0], uint32(len(path)), 0)
@@ -73,7 +72,7 @@ func (d *Dir) withRoot(f func(*os.Root) error) error {
 	return nil
 }
 
-// mknod is not supported: there are no such files.
+// mknod is not supported: Windows has no such files.
 func (d *Dir) mknod(string, Info) error { return errNotSupported }
 
 func (d *Dir) link(name string, to *Dir, newName string) error {
@@ -93,7 +92,7 @@ func (d *Dir) renameExclusively(oldName, newName string) error {
 	return d.renameBy(renameHandle, oldName, d, newName)
 }
 
-// renameBy renames by a handle of the entry.
+// renameBy renames an entry through its handle.
 func (d *Dir) renameBy(rename func(h, dir windows.Handle, name string) error, oldName string, to *Dir, newName string) error {
 	h, err := openAt(d.h, oldName, windows.DELETE|windows.SYNCHRONIZE, windows.FILE_OPEN, 0)
 	if err != nil {
@@ -103,7 +102,7 @@ func (d *Dir) renameBy(rename func(h, dir windows.Handle, name string) error, ol
 	return rename(h, to.h, newName)
 }
 
-// remove also removes a link to a directory, which is none.
+// remove also removes a symbolic link to a directory, because the link is no directory.
 func (d *Dir) remove(name string) error { return d.removeThing(name, false) }
 
 func (d *Dir) removeDir(name string) error { return d.removeThing(name, true) }

@@ -18,7 +18,7 @@ import (
 const (
 	shareAll = windows.FILE_SHARE_READ | windows.FILE_SHARE_WRITE | windows.FILE_SHARE_DELETE
 
-	// openOptions open whatever has the name, a link itself included.
+	// openOptions open any object of the name; a link is not followed.
 	openOptions = windows.FILE_OPEN_REPARSE_POINT | windows.FILE_OPEN_FOR_BACKUP_INTENT |
 		windows.FILE_SYNCHRONOUS_IO_NONALERT
 
@@ -27,10 +27,10 @@ const (
 	dirAccess       = readAttributes | windows.FILE_LIST_DIRECTORY | windows.FILE_TRAVERSE
 )
 
-// validName refuses what is not the name of one entry: separators and the colon
-// of streams would lead elsewhere, the others no file system takes. A string
-// that is not UTF-8 (or WTF-8, for a lone surrogate) would be changed silently.
-// NUL, CON and names that end in a dot or a blank are plain names here.
+// validName refuses a text that is not the name of one entry. Separators and the colon of
+// streams would lead to another object, and no file system accepts the other characters. A
+// text that is neither UTF-8 nor WTF-8 would be changed without an error. NUL, CON and names
+// that end in a dot or a space are ordinary names here.
 func validName(name string) error {
 	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `\/:*?"<>|`) {
 		return windows.ERROR_INVALID_NAME
@@ -47,7 +47,7 @@ func validName(name string) error {
 	return nil
 }
 
-// openAt opens or creates the entry name of a directory, not following it.
+// openAt opens or creates the entry name of a directory. It does not follow a link.
 func openAt(dir windows.Handle, name string, access, disposition, options uint32) (windows.Handle, error) {
 	if err := validName(name); err != nil {
 		return windows.InvalidHandle, err
@@ -55,8 +55,8 @@ func openAt(dir windows.Handle, name string, access, disposition, options uint32
 	return ntCreate(dir, name, access, disposition, options|openOptions)
 }
 
-// reopen opens the object behind a handle again, with other rights: an empty
-// name relative to it, as ReOpenFile does.
+// reopen opens the object of a handle again with other rights, by an empty name relative to
+// it, as ReOpenFile does.
 func reopen(h windows.Handle, access uint32) (windows.Handle, error) {
 	return ntCreate(h, "", access, windows.FILE_OPEN, openOptions)
 }
@@ -69,7 +69,7 @@ func ntCreate(dir windows.Handle, name string, access, disposition, options uint
 	oa := windows.OBJECT_ATTRIBUTES{
 		RootDirectory: dir,
 		ObjectName:    objectName,
-		Attributes:    windows.OBJ_CASE_INSENSITIVE, // as every program of the system; NTFS may hold it otherwise
+		Attributes:    windows.OBJ_CASE_INSENSITIVE, // as other programs do; a directory of NTFS can be case-sensitive
 	}
 	oa.Length = uint32(unsafe.Sizeof(oa))
 	var h windows.Handle
@@ -83,8 +83,8 @@ func ntCreate(dir windows.Handle, name string, access, disposition, options uint
 	return h, nil
 }
 
-// bare makes an error of the Win32 kind, or one of the invented ones of package
-// syscall that errors.Is knows, out of a status or of package os's wrapping.
+// bare converts a status, or an error that package os has wrapped, to a Win32 error, or to one
+// of the errors of package syscall that errors.Is knows.
 func bare(err error) error {
 	var status windows.NTStatus
 	if errors.As(err, &status) {
@@ -96,7 +96,7 @@ func bare(err error) error {
 		case windows.STATUS_DIRECTORY_NOT_EMPTY:
 			return syscall.ENOTEMPTY
 		case windows.STATUS_DELETE_PENDING:
-			return windows.ERROR_DELETE_PENDING // and not the ERROR_ACCESS_DENIED of the system's own table
+			return windows.ERROR_DELETE_PENDING // the system's own table has ERROR_ACCESS_DENIED
 		}
 		return status.Errno()
 	}
@@ -120,7 +120,7 @@ type nameInformation struct {
 	name       [256]uint16 // 255 is the longest name of NTFS, ReFS, FAT and exFAT
 }
 
-// setName renames or links the object behind h, according to class.
+// setName renames or links the object of the handle h, according to class.
 func setName(h windows.Handle, class, flags uint32, dir windows.Handle, name string) error {
 	if err := validName(name); err != nil {
 		return err
@@ -150,14 +150,15 @@ func setInformation[T any](h windows.Handle, class uint32, info *T) error {
 	return windows.NtSetInformationFile(h, &iosb, (*byte)(unsafe.Pointer(info)), uint32(unsafe.Sizeof(*info)), class)
 }
 
-// notKnown reports that the system or the file system (FAT, older Windows) has
-// no POSIX form of a call, so that the old form may be tried.
+// notKnown reports whether an error means that the system or the file system (FAT, older
+// Windows) has no POSIX form of a call. The caller then tries the old form.
 func notKnown(err error) bool {
 	return err == windows.STATUS_INVALID_INFO_CLASS || err == windows.STATUS_INVALID_PARAMETER ||
 		err == windows.STATUS_NOT_SUPPORTED || err == windows.STATUS_NOT_IMPLEMENTED
 }
 
-// renameHandle names the object behind h, opened with DELETE, never replacing.
+// renameHandle gives the object of h, which was opened with DELETE, another name. It never
+// replaces.
 func renameHandle(h, dir windows.Handle, name string) error {
 	return bare(setName(h, windows.FileRenameInformation, 0, dir, name))
 }
@@ -170,10 +171,10 @@ const (
 	replaceWait  = 10 * time.Millisecond
 )
 
-// replaceHandle names the object behind h, replacing what has the name, as
-// rename of Unix: it may be open elsewhere, by processes that allow that, and may be
-// read-only. It returns ERROR_SHARING_VIOLATION if a process that does not allow it has it
-// open.
+// replaceHandle gives the object of h another name and replaces an existing object of that
+// name, as rename of Unix does. The replaced object may be read-only, and may be open in
+// processes that allow this. It returns ERROR_SHARING_VIOLATION if a process that does not
+// allow it has the object open.
 func replaceHandle(h, dir windows.Handle, name string) error {
 	letGo := false
 	for try, wait := 1, replaceWait; ; try, wait = try+1, 2*wait {
@@ -181,9 +182,9 @@ func replaceHandle(h, dir windows.Handle, name string) error {
 		if err == windows.ERROR_ACCESS_DENIED {
 			switch asked := mayRemove(dir, name); {
 			case asked == windows.ERROR_SHARING_VIOLATION:
-				err = asked // the rename does not tell that the name is open elsewhere
+				err = asked // the error of the rename does not show that the object is open elsewhere
 			case asked == nil && !letGo:
-				letGo = true // perhaps since the rename; once, or it is something else
+				letGo = true // perhaps it was closed after the rename; try once more
 				continue
 			}
 		}
@@ -194,7 +195,7 @@ func replaceHandle(h, dir windows.Handle, name string) error {
 	}
 }
 
-// mayRemove asks for the right to remove what has the name.
+// mayRemove checks whether the object of a name can be opened with the right to remove it.
 func mayRemove(dir windows.Handle, name string) error {
 	h, err := openAt(dir, name, windows.DELETE, windows.FILE_OPEN, 0)
 	if err == nil {
@@ -203,8 +204,9 @@ func mayRemove(dir windows.Handle, name string) error {
 	return err
 }
 
-// replaceOnce uses the old form of the call where there is no POSIX one. It refuses
-// what is read-only; so that attribute is taken off, and put back if that was in vain.
+// replaceOnce uses the old form of the call if there is no POSIX form. The old form refuses to
+// replace a read-only file. So replaceOnce clears that attribute, and restores it if the call
+// fails.
 func replaceOnce(h, dir windows.Handle, name string) error {
 	const flags = windows.FILE_RENAME_REPLACE_IF_EXISTS | windows.FILE_RENAME_POSIX_SEMANTICS |
 		windows.FILE_RENAME_IGNORE_READONLY_ATTRIBUTE
@@ -233,9 +235,9 @@ func replaceOnce(h, dir windows.Handle, name string) error {
 	return bare(err)
 }
 
-// deleteHandle removes the object behind h, which was opened with DELETE and
-// FILE_READ_ATTRIBUTES. The removal is immediate if the file system supports that, otherwise
-// it comes with the last handle. It also removes a read-only object, as unlink of Unix.
+// deleteHandle removes the object of h, which was opened with DELETE and FILE_READ_ATTRIBUTES.
+// The removal is immediate if the file system supports that; otherwise it happens when the
+// last handle is closed. It also removes a read-only object, as unlink of Unix.
 func deleteHandle(h windows.Handle) error {
 	flags := uint32(windows.FILE_DISPOSITION_DELETE | windows.FILE_DISPOSITION_POSIX_SEMANTICS |
 		windows.FILE_DISPOSITION_IGNORE_READONLY_ATTRIBUTE)
@@ -254,8 +256,8 @@ func deleteHandle(h windows.Handle) error {
 	return bare(setInformation(h, windows.FileDispositionInformation, &yes))
 }
 
-// setAttributes leaves the times alone: zero means no change, in the attributes
-// as well (FILE_BASIC_INFO).
+// setAttributes sets attributes and does not change the times: zero means no change, for the
+// attributes as well (FILE_BASIC_INFO).
 func setAttributes(h windows.Handle, attributes uint32) error {
 	info := struct {
 		times      [4]int64

@@ -2,7 +2,7 @@ package fsys
 
 import "syscall"
 
-// do makes a call of the system, unless the FS makes the operation fail.
+// do calls call, unless FS.Fault makes the operation fail.
 func (o *Object) do(op Op, name string, call func() error) error {
 	if err := o.fault(op, name); err != nil {
 		return err
@@ -10,8 +10,8 @@ func (o *Object) do(op Op, name string, call func() error) error {
 	return retry(call)
 }
 
-// retry calls f until it is not interrupted by a signal: Go's runtime sends
-// itself signals, and FUSE and NFS answer them with EINTR.
+// retry calls f until no signal interrupts it. Go's runtime sends signals to its own process,
+// and FUSE and NFS then return EINTR.
 func retry(f func() error) error {
 	for {
 		if err := f(); err != syscall.EINTR {
@@ -40,8 +40,8 @@ func (o *Object) Chmod(mode uint32) error {
 	return o.changed(o.do(OpChmod, "", func() error { return o.chmod(mode) }), Change{Op: OpChmod})
 }
 
-// SetTimes sets access and modification time, to the nanosecond where the file
-// system can. btime is set as well where the system can set it.
+// SetTimes sets access, modification and creation time (btime) as precisely as the file system
+// stores them. It ignores btime if the system cannot set it.
 func (o *Object) SetTimes(atime, mtime, btime Time) error {
 	return o.changed(o.do(OpTimes, "", func() error { return o.setTimes(atime, mtime, btime) }), Change{Op: OpTimes})
 }
@@ -58,9 +58,9 @@ func (o *Object) Xattrs(keep func(name string) bool) ([]Xattr, error) {
 	return o.xattrs(keep)
 }
 
-// MayHaveXattrs reports whether the entry name of the directory may have extended
-// attributes. False is certain; it is found out without opening the entry, where the
-// system can do that.
+// MayHaveXattrs reports whether the entry name of the directory may have extended attributes.
+// A result of false is certain. MayHaveXattrs does not open the entry if the system allows
+// that.
 func (d *Dir) MayHaveXattrs(name string) bool {
 	return d.fault(OpGetXattr, name) != nil || d.mayHaveXattrs(name)
 }
@@ -71,7 +71,7 @@ func (o *Object) SetXattr(name string, value []byte) error {
 	return o.changed(err, Change{Op: OpSetXattr, Xattr: Xattr{Name: name, Value: value}})
 }
 
-// RemoveXattr removes one extended attribute; it is no error if there is none.
+// RemoveXattr removes one extended attribute. It is no error if the attribute does not exist.
 func (o *Object) RemoveXattr(name string) error {
 	err := o.do(OpSetXattr, name, func() error { return o.removexattr(name) })
 	if err == errNoXattr {

@@ -39,7 +39,7 @@ func (o *Object) chmod(mode uint32) error {
 	})
 }
 
-// setTimes sets the creation time too, except where the file system has none.
+// setTimes sets the creation time too, unless the file system has none.
 func (o *Object) setTimes(atime, mtime, btime Time) error {
 	ts := timespecs(atime, mtime)
 	if btime != (Time{}) {
@@ -81,9 +81,9 @@ func errOrNil(e unix.Errno) error {
 	return nil
 }
 
-// xattrs lists names as they are: macOS has no name spaces. ACLs are no
-// attributes here and are not copied. xattrs also leaves out attributes that only the system
-// sets: the origin of a file, its read permissions, and the protection of system files.
+// xattrs returns names unchanged: macOS has no name spaces. ACLs are no attributes on macOS
+// and are not copied. xattrs also leaves out attributes that only the system sets: the origin
+// of a file, its read permissions, and the protection of system files.
 func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	if o.entry != "" {
 		return nil, unix.ENOTSUP // no call takes a directory and a name
@@ -97,8 +97,8 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	return valuesOf(splitNames(names), kept, o.getxattr)
 }
 
-// getxattr asks for the size first: of a resource fork the call gives as much as
-// fits and no error, and not even that of a very large one.
+// getxattr reads the size first. For a resource fork that is larger than the buffer, the call
+// returns the part that fits, without an error.
 func (o *Object) getxattr(name string) ([]byte, error) {
 	for range 10 {
 		size, err := retryN(func() (int, error) { return unix.Fgetxattr(o.fd, name, nil) })
@@ -117,7 +117,7 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 	return nil, unix.EFBIG
 }
 
-// grow calls read with a larger buffer as long as it asks for one.
+// grow calls read with a larger buffer as long as read returns ERANGE.
 func grow(read func([]byte) (int, error)) ([]byte, error) {
 	for buf := make([]byte, 512); ; buf = make([]byte, 4*len(buf)) {
 		n, err := retryN(func() (int, error) { return read(buf) })

@@ -6,8 +6,8 @@ import (
 
 const errNoXattr = unix.ENOATTR
 
-// setTimesOf leaves Btime zero on file systems without one, which say -1:
-// stat(2).
+// setTimesOf sets the times of info. Btime stays zero on file systems that return -1 because
+// they store none: stat(2).
 func setTimesOf(info *Info, st *unix.Stat_t) {
 	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
 	if st.Btim.Sec != -1 {
@@ -68,9 +68,9 @@ func (o *Object) withXattrs(f func(fd int) error) error {
 	return f(fd)
 }
 
-// xattrs names attributes "user.x" and "system.x" after the two name spaces of
-// extattr(2), as Linux does and as x/sys/unix expects them back. Those of the
-// system are for root; others see none.
+// xattrs returns attributes as "user.x" and "system.x", after the two name spaces of
+// extattr(2), as Linux does and as x/sys/unix expects. Only root can read those of the system;
+// other users see none.
 func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
 	err = o.withXattrs(func(fd int) (err error) {
 		var names []string
@@ -99,8 +99,8 @@ func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
 	return list, err
 }
 
-// grow calls read with a larger buffer until something of it stays free: a
-// buffer that is too small is filled without an error.
+// grow calls read with larger buffers until a part of the buffer stays free, because the call
+// fills a buffer that is too small and returns no error.
 func grow(read func([]byte) (int, error)) ([]byte, error) {
 	for buf := make([]byte, 512); ; buf = make([]byte, 4*len(buf)) {
 		n, err := retryN(func() (int, error) { return read(buf) })

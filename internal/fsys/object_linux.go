@@ -18,8 +18,8 @@ var errNoProc = fmt.Errorf("/proc is not mounted: %w", unix.EPERM)
 
 func (o *Object) procPath() string { return o.calls().procFD + strconv.Itoa(o.fd) }
 
-// byProc calls f with the name of an O_PATH descriptor in /proc, which does not
-// exist only where /proc does not.
+// byProc calls f with the path of an O_PATH descriptor in /proc. If that path does not exist,
+// /proc is not mounted.
 func (o *Object) byProc(f func(path string) error) error {
 	err := f(o.procPath())
 	if err == unix.ENOENT {
@@ -117,7 +117,7 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 			}
 			return unix.Fgetxattr(o.fd, name, value)
 		})
-		if err == unix.ERANGE && len(value) < maxXattr { // beyond, it is the name that is out of range
+		if err == unix.ERANGE && len(value) < maxXattr { // with a larger buffer, the name is too long
 			value = make([]byte, 4*len(value))
 			continue
 		}
@@ -140,7 +140,7 @@ func (o *Object) listxattr(dest []byte) (int, error) {
 	return unix.Flistxattr(o.fd, dest)
 }
 
-// noListxattrat remembers that the kernel lacks listxattrat, which is in Linux since 6.13.
+// noListxattrat remembers that the kernel lacks listxattrat, which is new in Linux 6.13.
 var noListxattrat atomic.Bool
 
 // mayHaveXattrs reports whether the entry may have extended attributes: it has some, or

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNotSupported answers what a system does not do.
+// errNotSupported is the error of operations that a system does not support.
 const errNotSupported = unix.ENOTSUP
 
-// Object is an open file, directory or other thing whose metadata can be read
-// and set through its descriptor.
+// Object is an open file, directory or other entry whose metadata can be read and set through
+// its descriptor.
 type Object struct {
 	fd int
 	// pathOnly marks a descriptor opened with O_PATH (Linux), on which the
@@ -28,14 +28,14 @@ type Object struct {
 
 func (o *Object) release() error {
 	err := unix.Close(o.fd)
-	if err == unix.EINTR { // the descriptor is gone all the same
+	if err == unix.EINTR { // the descriptor is closed nevertheless
 		return nil
 	}
 	return err
 }
 
-// valuesOf reads the attributes of these names that keep accepts. That a value is refused
-// does not mean that the file system has none.
+// valuesOf reads the attributes that have these names and that keep accepts. A refused value
+// does not mean that the file system has no attributes.
 func valuesOf(names []string, keep func(string) bool, value func(name string) ([]byte, error)) (list []Xattr, err error) {
 	var unread error
 	for _, name := range names {
@@ -48,7 +48,7 @@ func valuesOf(names []string, keep func(string) bool, value func(name string) ([
 			list = append(list, Xattr{Name: name, Value: v})
 		case err == errNoXattr: // removed since it was listed
 		case NotPermitted(err) || Unsupported(err):
-			unread = fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // not %w: it is not what Unsupported is about
+			unread = fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // not %w: Unsupported must not be true for it
 		default:
 			return nil, err
 		}
@@ -56,7 +56,7 @@ func valuesOf(names []string, keep func(string) bool, value func(name string) ([
 	return list, unread
 }
 
-// splitNames takes a list of names apart, each of which ends with NUL.
+// splitNames splits a list of names, each of which ends with NUL.
 func splitNames(list []byte) []string {
 	if len(list) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func splitNames(list []byte) []string {
 	return strings.Split(strings.TrimSuffix(string(list), "\x00"), "\x00")
 }
 
-// infoOf's conversions differ in width between systems.
+// infoOf converts a stat structure. The types of its fields differ between systems.
 func infoOf(st *unix.Stat_t) Info {
 	info := Info{
 		Kind:   kindOf(uint32(st.Mode)),                      //nolint:unconvert // 16 bits on macOS

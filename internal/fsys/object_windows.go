@@ -8,12 +8,12 @@ import (
 )
 
 const (
-	errNotSupported = windows.ERROR_NOT_SUPPORTED // answers what Windows has no notion of
+	errNotSupported = windows.ERROR_NOT_SUPPORTED // for operations that Windows does not have
 	errNoXattr      = windows.ERROR_NOT_FOUND
 )
 
-// Object is an open file, directory or other thing whose metadata can be read
-// and set through its handle.
+// Object is an open file, directory or other entry whose metadata can be read and set through
+// its handle.
 type Object struct {
 	h          windows.Handle
 	descriptor *Descriptor // nil without an FS
@@ -21,11 +21,11 @@ type Object struct {
 
 func (o *Object) stat() (Info, error) { return infoOf(o.h) }
 
-// keptAttributes are those that a copy gets, and that every file system has. Others tell
-// how one stores the file (compressed, sparse, offline).
+// keptAttributes are the attributes that a copy keeps. Every file system has them. Other
+// attributes describe how a file system stores the file (compressed, sparse, offline).
 const keptAttributes = windows.FILE_ATTRIBUTE_HIDDEN | windows.FILE_ATTRIBUTE_SYSTEM | windows.FILE_ATTRIBUTE_ARCHIVE
 
-// Where Info.Mode has the attributes, and the bit that says that they are there.
+// The place of the attributes in Info.Mode, and the bit that marks them as present.
 const (
 	attributesShift = 16
 	attributesKnown = 1 << 31
@@ -44,7 +44,7 @@ func modeOf(attributes uint32) uint32 {
 	return mode | attributesKnown | attributes&kept<<attributesShift
 }
 
-// attributesOf is what old becomes with the mode.
+// attributesOf returns the attributes old, changed as the mode requires.
 func attributesOf(mode, old uint32) uint32 {
 	isDir := old&windows.FILE_ATTRIBUTE_DIRECTORY != 0
 	if mode&attributesKnown != 0 {
@@ -77,7 +77,7 @@ func (o *Object) chmod(mode uint32) error {
 	return o.with(writeAttributes, func(h windows.Handle) error { return setAttributes(h, attributes) })
 }
 
-// setTimes sets times in steps of 100 ns where the file system can, from 1601 on.
+// setTimes sets times in steps of 100 ns, or coarser ones of the file system, from 1601 on.
 func (o *Object) setTimes(atime, mtime, btime Time) error {
 	access, write := filetimeOf(atime), filetimeOf(mtime)
 	var creation *windows.Filetime
@@ -90,9 +90,9 @@ func (o *Object) setTimes(atime, mtime, btime Time) error {
 	})
 }
 
-// xattrs never returns any: alternate data streams and extended attributes of OS/2 are
-// another thing, and ACLs another system. Where the file system has no streams: an error
-// for which Unsupported holds.
+// xattrs never returns any. Alternate data streams, extended attributes of OS/2 and ACLs are
+// different things and are not copied. If the file system has no streams, Unsupported holds
+// for the error.
 func (o *Object) xattrs(func(name string) bool) ([]Xattr, error) {
 	var i windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(o.h, &i); err != nil {
@@ -109,7 +109,7 @@ func (o *Object) xattrs(func(name string) bool) ([]Xattr, error) {
 		return nil, nil
 	case windows.ERROR_MORE_DATA:
 		err = nil
-	case windows.ERROR_INVALID_PARAMETER, windows.ERROR_INVALID_LEVEL: // so FAT and servers say that there are none
+	case windows.ERROR_INVALID_PARAMETER, windows.ERROR_INVALID_LEVEL: // FAT and servers report in this way that there are none
 		err = errNotSupported
 	}
 	if err == nil && hasStreams(raw) {
@@ -118,8 +118,8 @@ func (o *Object) xattrs(func(name string) bool) ([]Xattr, error) {
 	return nil, err
 }
 
-// hasStreams reports whether a list of FILE_STREAM_INFO has more than the data of the
-// file itself, which has no name.
+// hasStreams reports whether a list of FILE_STREAM_INFO has more than the file's own data,
+// which has no name.
 func hasStreams(list []byte) bool {
 	const data = "::$DATA"
 	const head = 24 // NextEntryOffset, StreamNameLength, StreamSize, StreamAllocationSize
@@ -142,8 +142,8 @@ func (o *Object) removexattr(string) error { return errNoXattr }
 
 func (o *Object) release() error { return windows.CloseHandle(o.h) }
 
-// with runs f on the object's handle, or on another with more rights if those
-// of the first do not suffice.
+// with runs f on the object's handle, or on a new handle with more rights if those of the
+// first do not suffice.
 func (o *Object) with(access uint32, f func(windows.Handle) error) error {
 	err := f(o.h)
 	if err != windows.ERROR_ACCESS_DENIED {
@@ -157,8 +157,7 @@ func (o *Object) with(access uint32, f func(windows.Handle) error) error {
 	return f(h)
 }
 
-// infoOf leaves Ctime zero: the change time of NTFS can be set by any program,
-// so it proves nothing.
+// infoOf leaves Ctime zero: any program can set the change time of NTFS, so it proves nothing.
 func infoOf(h windows.Handle) (Info, error) {
 	var i windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(h, &i); err != nil {
@@ -224,7 +223,8 @@ func timeOf(ft windows.Filetime) Time {
 	return Time{Sec: ticks/ticksPerSecond - secondsTo1970, Nsec: ticks % ticksPerSecond * 100}
 }
 
-// filetimeOf cuts a time to the range there is; 0 would mean no change.
+// filetimeOf limits a time to the range of FILETIME. It never returns 0, which would mean no
+// change.
 func filetimeOf(t Time) windows.Filetime {
 	const last = 1<<63 - 1
 	ticks := int64(1)

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// AbsolutePath makes a user's path absolute without taking ".." out of it, which
-// behind a symbolic link leaves the link's target.
+// AbsolutePath makes a user's path absolute. It does not resolve "..", which leaves the target
+// of a link if it follows a symbolic link.
 func AbsolutePath(path string) (string, error) {
 	if strings.HasPrefix(path, "/") {
 		return path, nil
@@ -18,8 +18,8 @@ func AbsolutePath(path string) (string, error) {
 	return wd + "/" + path, err
 }
 
-// SameName compares names of what need not exist yet. On macOS most file systems
-// fold case; on one that does not, a refusal loses little.
+// SameName compares names of objects that need not exist yet. On macOS most file systems fold
+// case; if one does not, an unnecessary refusal costs little.
 func SameName(a, b string) bool {
 	return a == b || runtime.GOOS == "darwin" && strings.EqualFold(a, b)
 }

@@ -2,12 +2,12 @@ package fsys
 
 import "syscall"
 
-// Pending is a file that is being written. It has no name, or a temporary one,
-// with mode 0600, until Commit or CommitReplacing; Abort leaves nothing behind,
-// Keep the temporary. See CreateUnnamed for another mode.
+// Pending is a file that is being written. It has no name, or a temporary one, with mode 0600,
+// until Commit or CommitReplacing. Abort removes it; Keep leaves the temporary. CreateUnnamed
+// can give it another mode.
 type Pending struct {
 	File
-	dir    *Dir   // nil when all is done
+	dir    *Dir   // nil after Commit, Keep or Abort
 	temp   string // "" while the file has no name
 	mode   uint32 // that it was created with
 	closed bool
@@ -16,9 +16,9 @@ type Pending struct {
 // privateMode is the mode of a file that is not complete: only its owner may open it.
 const privateMode = 0o600
 
-// Create begins a new file in d, which must stay open until the end of it.
-// named asks for a temporary name from the start, where it would otherwise have
-// none: a file that a later run is to find needs one.
+// Create begins a new file in d, which must stay open until the file is committed, kept or
+// aborted. named gives it a temporary name from the start, also on systems that support files
+// without a name. A later run can find the file only by its name.
 func (d *Dir) Create(named bool) (*Pending, error) {
 	if !named {
 		return d.CreateUnnamed(privateMode)
@@ -73,10 +73,9 @@ func (d *Dir) pending(o Object, name string) *Pending {
 	return &Pending{File: File{Object: o}, dir: d, temp: name, mode: privateMode}
 }
 
-// Reopen takes up the temporary name that an interrupted run has left in d, for
-// reading and writing; it is then as if Create had just made it. A link, a directory, a
-// fifo or a device is not opened, and neither is a file of another owner or with
-// another name.
+// Reopen opens, for reading and writing, the temporary name in d that an interrupted run has
+// left. The result is like that of Create. The error is not nil for a link, a directory, a
+// fifo or a device, and for a file of another owner or with several names.
 func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
 	if err := d.fault(OpOpen, name); err != nil {
 		return nil, Info{}, err
@@ -97,8 +96,8 @@ func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
 	return p, info, nil
 }
 
-// Name returns the file's temporary name, "" while it has none and when all is
-// done.
+// Name returns the file's temporary name. It returns "" if the file has none, and after
+// Commit, Keep or Abort.
 func (p *Pending) Name() string {
 	if p.dir == nil {
 		return ""

@@ -15,8 +15,8 @@ var (
 	hasRenameFlags = sync.OnceValue(func() bool { return renameFlags(-1, "a", "b") == unix.EBADF })
 )
 
-// createUnnamed makes a file that has no name at all: a killed run leaves no
-// litter. File systems without O_TMPFILE answer EOPNOTSUPP or EISDIR, once each.
+// createUnnamed creates a file without a name, so a killed run leaves no file. File systems
+// without O_TMPFILE return EOPNOTSUPP or EISDIR, and are tried only once.
 func (d *Dir) createUnnamed(mode uint32) (*Pending, error) {
 	files, err := d.unnamedFiles()
 	if err != nil {
@@ -49,8 +49,8 @@ func (d *Dir) createUnnamed(mode uint32) (*Pending, error) {
 	return p, nil
 }
 
-// unnamedFiles returns what is known of the file system that d is on: the tree's root
-// can be on another one, where something else is mounted below.
+// unnamedFiles returns the properties of the file system of d, which can be mounted below the
+// tree's root.
 func (d *Dir) unnamedFiles() (*unnamedFiles, error) {
 	if known := d.files.Load(); known != nil {
 		return known, nil
@@ -64,8 +64,9 @@ func (d *Dir) unnamedFiles() (*unnamedFiles, error) {
 	return known.(*unnamedFiles), nil
 }
 
-// linkable reports whether the file could get a name: in a chroot without /proc an
-// older kernel knows no way. "." is always taken, so nothing is made.
+// linkable reports whether the file could get a name. An older kernel cannot give it one in a
+// chroot without /proc. linkable tries the name ".", which always exists, so it creates
+// nothing.
 func (p *Pending) linkable() bool { return p.linkUnnamed(".") == unix.EEXIST }
 
 // exists distinguishes a file system without O_TMPFILE that returns ENOENT from a removed
@@ -75,8 +76,8 @@ func (d *Dir) exists() bool {
 	return unix.Fstat(d.fd, &st) == nil && st.Nlink > 0
 }
 
-// linkUnnamed gives the file its first name. AT_EMPTY_PATH was for the
-// privileged before Linux 6.10 (ENOENT); /proc is the way of older kernels.
+// linkUnnamed gives the file its first name. Before Linux 6.10, AT_EMPTY_PATH needs privilege
+// (ENOENT otherwise); then linkUnnamed uses /proc.
 func (p *Pending) linkUnnamed(name string) error {
 	return p.dir.linked(p.linkByDescriptor(name), &p.Object, name)
 }

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// createTemp creates the file name, which must not be there.
+// createTemp creates the file name, which must not exist.
 func (d *Dir) createTemp(name string) (Object, error) {
 	return d.openAt(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 }
 
-// openTemp opens name if it is a temporary of the owner's. It looks first: opening alone
-// can do something to a device.
+// openTemp opens name if it is a temporary of the owner. It checks that first, because opening
+// can already have an effect on a device.
 func (d *Dir) openTemp(name string, owner uint32) (Object, error) {
 	var st unix.Stat_t
 	if err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
@@ -28,9 +28,9 @@ func isOurTemp(info Info, owner uint32) bool {
 	return info.Kind == Regular && info.Nlink == 1 && info.UID == owner
 }
 
-// Keep closes the file and leaves it under its temporary name, for Reopen in a
-// later run; a file without one is refused. After an error only Abort is left to
-// do; else that does nothing any more.
+// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
+// returns an error for a file without a name. After an error the caller must call Abort.
+// Without one, Abort does nothing any more.
 func (p *Pending) Keep() error {
 	if p.temp == "" {
 		return errNoTemp
@@ -42,8 +42,8 @@ func (p *Pending) Keep() error {
 	return nil
 }
 
-// Place gives the temporary another name, replacing what has it, and leaves it
-// open: Keep closes it.
+// Place renames the temporary, replaces an existing file of the new name, and leaves the file
+// open. Keep closes it.
 func (p *Pending) Place(name string) error {
 	if p.temp == "" {
 		return errNoTemp
@@ -75,7 +75,7 @@ func (p *Pending) Commit(name string) error {
 	if err := p.linkUnnamed(name); err != nil {
 		return err
 	}
-	p.temp = name // it goes with Abort until it is closed
+	p.temp = name // Abort removes it until it is closed
 	if err := p.closeFile(); err != nil {
 		return err
 	}
@@ -83,8 +83,8 @@ func (p *Pending) Commit(name string) error {
 	return nil
 }
 
-// CommitReplacing gives the complete file its name, replacing what has it,
-// atomically, and closes it. After an error only Abort is left to do.
+// CommitReplacing gives the complete file its name, replaces an existing file of that name
+// atomically, and closes it. After an error the caller must call Abort.
 func (p *Pending) CommitReplacing(name string) error {
 	if p.temp == "" {
 		temp := p.dir.TempName()
@@ -106,8 +106,8 @@ func (p *Pending) CommitReplacing(name string) error {
 	return nil
 }
 
-// Abort gives the file up, and reports whether its temporary is left, which could not
-// be removed. It does nothing after a commit.
+// Abort closes and removes the file. left reports whether its temporary could not be removed.
+// It does nothing after a commit.
 func (p *Pending) Abort() (left bool) {
 	if p.dir == nil {
 		return false

@@ -11,7 +11,7 @@ import (
 // pendingAccess includes the right to rename and to remove.
 const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DELETE | windows.SYNCHRONIZE
 
-// createTemp creates the file name, which must not be there.
+// createTemp creates the file name, which must not exist.
 func (d *Dir) createTemp(name string) (Object, error) {
 	h, err := openAt(d.h, name, pendingAccess, windows.FILE_CREATE, windows.FILE_NON_DIRECTORY_FILE)
 	return Object{h: h}, err
@@ -25,12 +25,11 @@ func (d *Dir) openTemp(name string, _ uint32) (Object, error) {
 	return Object{h: h}, err
 }
 
-// isOurTemp passes over the owner, which is no number here.
+// isOurTemp ignores the owner, which is no number on Windows.
 func isOurTemp(info Info, _ uint32) bool { return info.Kind == Regular && info.Nlink == 1 }
 
-// Keep closes the file and leaves it under its temporary name, for Reopen in a
-// later run. The file is closed after an error, too, as on Unix; Abort then removes
-// it by its name.
+// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
+// also closes the file after an error, as on Unix; Abort then removes the file by its name.
 func (p *Pending) Keep() error {
 	err := p.File.close()
 	p.closed = true
@@ -43,8 +42,8 @@ func (p *Pending) Keep() error {
 	return err
 }
 
-// Place gives the temporary another name, replacing what has it, and leaves it
-// open: Keep closes it.
+// Place renames the temporary, replaces an existing file of the new name, and leaves the file
+// open. Keep closes it.
 func (p *Pending) Place(name string) error {
 	if err := p.fault(OpRename, name); err != nil {
 		return err
@@ -56,8 +55,8 @@ func (p *Pending) Place(name string) error {
 	return err
 }
 
-// Commit gives the complete file its name and closes it; EEXIST if the name is
-// taken. After an error only Abort is left to do.
+// Commit gives the complete file its name and closes it. The error is EEXIST if the name
+// exists. After an error the caller must call Abort.
 func (p *Pending) Commit(name string) error {
 	if err := p.fault(OpLink, name); err != nil {
 		return err
@@ -67,8 +66,8 @@ func (p *Pending) Commit(name string) error {
 	})
 }
 
-// CommitReplacing gives the complete file its name, replacing what has it,
-// atomically, and closes it. After an error only Abort is left to do.
+// CommitReplacing gives the complete file its name, replaces an existing file of that name
+// atomically, and closes it. After an error the caller must call Abort.
 func (p *Pending) CommitReplacing(name string) error {
 	if err := p.fault(OpRename, name); err != nil {
 		return err
@@ -78,8 +77,8 @@ func (p *Pending) CommitReplacing(name string) error {
 	})
 }
 
-// Abort gives the file up, and reports whether its temporary is left, which could not
-// be removed. It does nothing after a commit.
+// Abort closes and removes the file. left reports whether its temporary could not be removed.
+// It does nothing after a commit.
 func (p *Pending) Abort() (left bool) {
 	if p.dir == nil {
 		return false
@@ -95,8 +94,8 @@ func (p *Pending) Abort() (left bool) {
 	return left
 }
 
-// finish renames the file, by its handle, and closes it. Closing reports no lost
-// writes here. FS.Fault is called before the name appears, as on Unix.
+// finish renames the file through its handle and closes it. On Windows, closing reports no
+// lost writes. FS.Fault is called before the name appears, as on Unix.
 func (p *Pending) finish(rename func() error) error {
 	if err := p.fault(OpCloseFile, ""); err != nil {
 		return err

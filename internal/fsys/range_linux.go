@@ -6,23 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRange is what one call moves at most, in bytes: MAX_RW_COUNT of the kernel.
+// maxRange is the largest number of bytes that one call copies: MAX_RW_COUNT of the kernel.
 const maxRange = 0x7ffff000
 
-// CopyRange moves at most n bytes from the offset off of src to the same offset of f by one
-// call of copy_file_range(2). The kernel or a server moves them. moved is their number. It may be less than requested, at most 2,147,479,552. The positions of
-// the files have no effect. The data goes through the page cache, or the file system may
-// make a clone.
+// CopyRange copies at most n bytes from the offset off of src to the same offset of f by one
+// call of copy_file_range(2). The kernel or a server copies them. moved is their number. It
+// may be less than requested, at most 2,147,479,552. The positions of the files have no
+// effect. The data goes through the page cache, or the file system may make a clone.
 //
-// handled is false, with 0 bytes moved by this call, if the call is refused:
-// RefusalOf(err) returns for how many files. That is safe only before the first byte of a
-// file. EIO over SMB counts as a refusal, and may be an error of data that earlier calls
-// have moved. Any other error is one of copying.
+// handled is false, with 0 bytes moved by this call, if the call is refused: RefusalOf(err)
+// returns for how many files. Falling back is safe only before the first byte of a file. EIO
+// over SMB counts as a refusal, and may be an error of data that earlier calls have moved. Any
+// other error is one of copying.
 //
 // 0 bytes without an error mean the end of src, or a file system that does not support the
 // call. These are FUSE, procfs and sysfs, before Linux 5.19 even if there is content. The
-// caller distinguishes them by the size. After SetDirect or SetUncached of
-// either file it is refused for this file.
+// caller distinguishes them by the size. After SetDirect or SetUncached of either file, the
+// call is refused for this file.
 func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, err error) {
 	if err := f.fault(OpCopyRange, ""); err != nil {
 		return f.rangeFailed(src, err)
@@ -30,7 +30,7 @@ func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, er
 	if f.direct.Load() || src.direct.Load() || f.uncached.Load() || src.uncached.Load() {
 		return 0, false, refused(errNotSupported, RefusedFile)
 	}
-	if !f.calls().rangesTrusted() { // as in Go's internal/poll: copies between file systems are new in 5.3
+	if !f.calls().rangesTrusted() { // as in Go's internal/poll: before Linux 5.3, the call does not work between file systems
 		return f.rangeFailed(src, unix.ENOSYS)
 	}
 	if n <= 0 {

@@ -6,10 +6,11 @@ import "errors"
 // one refused call and not one for each file.
 type Refusal uint8
 
-// The reaches. A refusal has moved and changed nothing: another way is open.
+// The refusals. The refused call has neither moved nor changed anything, so the caller can use
+// another way.
 const (
-	NotRefused  Refusal = iota // no error, or one that any other way has, too
-	RefusedFile                // for this file only: the next one may be taken
+	NotRefused  Refusal = iota // no error, or one that other ways would return, too
+	RefusedFile                // for this file only; the next one may be accepted
 	RefusedPair                // for every file from the one device to the other
 )
 
@@ -33,7 +34,7 @@ func (r *refusedError) Error() string { return r.err.Error() }
 
 func (r *refusedError) Unwrap() error { return r.err }
 
-// refused marks err, if that is what it is.
+// refused marks err as a refusal, unless reach is NotRefused.
 func refused(err error, reach Refusal) error {
 	if reach == NotRefused {
 		return err
@@ -41,8 +42,8 @@ func refused(err error, reach Refusal) error {
 	return &refusedError{err, reach}
 }
 
-// IgnoreRefusal returns nil if err says that the file system or this user cannot do what
-// was tried, such as to change the owner, else err.
+// IgnoreRefusal returns nil if err means that the file system or this user cannot do the
+// operation, such as changing the owner. Otherwise it returns err.
 func IgnoreRefusal(err error) error {
 	if Unsupported(err) || NotPermitted(err) {
 		return nil

@@ -4,10 +4,10 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// reachOf knows the answers of copy_file_range(2), ioctl_ficlone(2) and
-// clonefile(2) that leave reading and writing open: those that Go's internal/poll
-// and coreutils (copy-file-data.c) take so. ENOSPC, EDQUOT, EIO and whatever else
-// is not among them failed, and would fail again.
+// reachOf classifies the errors of copy_file_range(2), ioctl_ficlone(2) and clonefile(2). Its
+// list contains the errors after which reading and writing can still succeed, as in Go's
+// internal/poll and coreutils (copy-file-data.c). ENOSPC, EDQUOT, EIO and all others would
+// fail again.
 func reachOf(err error) Refusal {
 	if Unsupported(err) || err == unix.EXDEV {
 		return RefusedPair
@@ -19,7 +19,7 @@ func reachOf(err error) Refusal {
 		unix.EBADF,   // open for appending only
 		unix.ETXTBSY, // in use for swapping
 		unix.EFBIG,   // over a limit of size: a write reports it
-		unix.EAGAIN:  // ZFS: what was just written has no place on the device yet
+		unix.EAGAIN:  // ZFS: data that was just written is not allocated yet
 		return RefusedFile
 	}
 	return NotRefused

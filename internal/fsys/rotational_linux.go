@@ -20,7 +20,7 @@ func (d *Dir) Rotational() bool {
 		return false
 	}
 	device := st.Dev
-	if unix.Major(device) == 0 { // btrfs, and whatever has no device
+	if unix.Major(device) == 0 { // btrfs, and file systems without a device
 		var ok bool
 		if device, ok = d.mountedDevice(); !ok {
 			return false
@@ -29,9 +29,9 @@ func (d *Dir) Rotational() bool {
 	return rotates(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(device), unix.Minor(device)))
 }
 
-// mountedDevice returns the device that was mounted, of several the first.
+// mountedDevice returns the mounted device, or the first of several.
 func (d *Dir) mountedDevice() (device uint64, ok bool) {
-	var st unix.Statx_t // STATX_MNT_ID is of Linux 5.8
+	var st unix.Statx_t // STATX_MNT_ID is new in Linux 5.8
 	if unix.Statx(d.fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
 		return 0, false
 	}
@@ -40,7 +40,7 @@ func (d *Dir) mountedDevice() (device uint64, ok bool) {
 		return 0, false
 	}
 	source := mountSource(string(mounts), st.Mnt_id)
-	if !strings.HasPrefix(source, "/dev/") { // what is mounted over a network is not to be touched
+	if !strings.HasPrefix(source, "/dev/") { // do not access a network mount
 		return 0, false
 	}
 	var node unix.Stat_t
@@ -50,15 +50,15 @@ func (d *Dir) mountedDevice() (device uint64, ok bool) {
 	return node.Rdev, true
 }
 
-// mountSource takes the source of a mount out of /proc/self/mountinfo, "" if it
-// is not there: "36 35 98:0 /root /mnt rw shared:1 - ext3 /dev/root rw".
+// mountSource returns the source of a mount from /proc/self/mountinfo, "" if the mount is not
+// listed: "36 35 98:0 /root /mnt rw shared:1 - ext3 /dev/root rw".
 func mountSource(mounts string, id uint64) string {
 	for line := range strings.Lines(mounts) {
 		if first, _, _ := strings.Cut(line, " "); first != strconv.FormatUint(id, 10) {
 			continue
 		}
 		_, after, _ := strings.Cut(line, " - ")
-		if fields := strings.Split(after, " "); len(fields) > 1 { // spaces in names are escaped, and no others part
+		if fields := strings.Split(after, " "); len(fields) > 1 { // spaces in names are escaped, so each space is a separator
 			return fields[1]
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The older calls have 32 bits for seconds here, which end in 2038; statx(2) came with
-// Linux 4.11. The check uses an invalid descriptor, as for renameat2.
+// On these processors, the older calls have 32 bits for seconds, which end in 2038. statx(2)
+// is new in Linux 4.11. The check uses an invalid descriptor, as for renameat2.
 var hasStatx = sync.OnceValue(func() bool {
 	return unix.Statx(-1, "a", 0, 0, new(unix.Statx_t)) == unix.EBADF
 })

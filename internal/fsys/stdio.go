@@ -23,7 +23,7 @@ func (sys *FS) OpenFile(path string) (*File, Info, error) {
 	return dir.Open(filepath.Base(resolved))
 }
 
-// BareError takes the path off an error of package os.
+// BareError returns the system's error in an error of package os, without the path.
 func BareError(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) {
@@ -32,7 +32,7 @@ func BareError(err error) error {
 	return err
 }
 
-// ReaderAt is a file as io.ReaderAt wants it: io.EOF when p is not filled.
+// ReaderAt is a file as an io.ReaderAt: it returns io.EOF if p is not filled.
 type ReaderAt struct{ *File }
 
 // ReadAt implements io.ReaderAt.
@@ -57,4 +57,30 @@ func (w *Writer) Write(p []byte) (int, error) {
 	}
 	w.off += int64(len(p))
 	return len(p), nil
+}
+
+// Spill is a temporary file that is written from its beginning. Close removes it.
+type Spill struct {
+	*Pending
+	off int64
+}
+
+// Write implements io.Writer.
+func (s *Spill) Write(p []byte) (int, error) {
+	if err := s.WriteAt(p, s.off); err != nil {
+		return 0, err
+	}
+	s.off += int64(len(p))
+	return len(p), nil
+}
+
+// ReadAt implements io.ReaderAt.
+func (s *Spill) ReadAt(p []byte, off int64) (int, error) {
+	return ReaderAt{&s.File}.ReadAt(p, off)
+}
+
+// Close implements io.Closer.
+func (s *Spill) Close() error {
+	s.Abort()
+	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openWithoutPath opens what has no path but a link to it, such as the pipe
-// behind /dev/stdin: the link's text leads nowhere, and yet it can be opened.
+// openWithoutPath opens an object that has a link but no path, such as the pipe of /dev/stdin.
+// The target of the link does not exist as a path, but opening the link works.
 func (sys *FS) openWithoutPath(link string, _ error) (*File, Info, error) {
 	if err := sys.fault(OpOpen, link); err != nil {
 		return nil, Info{}, err
@@ -23,7 +23,7 @@ func (sys *FS) openWithoutPath(link string, _ error) (*File, Info, error) {
 	return describe(o)
 }
 
-// StatFile describes what f is open on.
+// StatFile describes the object that f has open.
 func StatFile(f *os.File) (Info, error) { return (&Object{fd: int(f.Fd())}).stat() }
 
 // PipeClosed reports whether a write failed because no process reads the pipe any more.

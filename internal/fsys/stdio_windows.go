@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// StatFile describes what f is open on.
+// StatFile describes the object that f has open.
 func StatFile(f *os.File) (Info, error) { return (&Object{h: windows.Handle(f.Fd())}).stat() }
 
-// openWithoutPath returns err: there are no links without a path.
+// openWithoutPath returns err: Windows has no links to objects without a path.
 func (sys *FS) openWithoutPath(_ string, err error) (*File, Info, error) { return nil, Info{}, err }
 
 // PipeClosed reports whether a write failed because no process reads the pipe any more.

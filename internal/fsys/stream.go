@@ -7,39 +7,39 @@ import (
 	"sync"
 )
 
-// ErrStopped is the answer of a Stream that was waiting when its Stop was raised.
+// ErrStopped is the error of a Stream whose wait was ended by Stop.Raise.
 var ErrStopped = errors.New("stopped")
 
-// Stream is something that the user named, or the process has inherited, and that
-// bytes come from or go to in order: a file, a device, a pipe, a terminal. It is
-// used by one goroutine at a time.
+// Stream is a file, a device, a pipe or a terminal that the user named or the process
+// inherited. Bytes are read from it or written to it in order. Use it from one goroutine at a
+// time.
 type Stream struct {
 	File
 	Info    Info
 	Size    int64 // bytes, of a regular file and of a block device; -1 for others
 	Start   int64 // the position of an inherited descriptor, in bytes; 0 for others
-	Seeks   bool  // reads and writes are at offsets; else they follow one another
+	Seeks   bool  // reads and writes have offsets; otherwise they follow one another
 	Records bool  // a read or a write is a record: a tape, a terminal
-	Memory  bool  // a device that is the system's memory: /dev/null, /dev/zero, /dev/random
+	Memory  bool  // a device of the kernel without storage: /dev/null, /dev/zero, /dev/random
 
 	stop   *Stop
 	system streamSystem
 }
 
-// Stop ends the waiting of all streams that were opened with it.
+// Stop ends the waits of all streams that were opened with it.
 type Stop struct {
 	once   sync.Once
 	raised chan struct{}
 	system stopSystem
 }
 
-// NewStop makes a Stop that is not raised. The caller must Close it.
+// NewStop returns a Stop that is not raised. The caller must Close it.
 func NewStop() (*Stop, error) {
 	s := &Stop{raised: make(chan struct{})}
 	return s, s.open()
 }
 
-// Raise ends all waiting, now and from now on, with ErrStopped.
+// Raise ends all present and future waits with ErrStopped.
 func (s *Stop) Raise() {
 	s.once.Do(func() {
 		close(s.raised)
@@ -53,7 +53,7 @@ func (s *Stop) Close() {
 	s.close()
 }
 
-// StatPath describes what the user named. Symbolic links are followed.
+// StatPath describes the object at a path that the user named. It follows symbolic links.
 func (sys *FS) StatPath(path string) (Info, error) {
 	if err := sys.fault(OpStat, path); err != nil {
 		return Info{}, err
@@ -61,8 +61,8 @@ func (sys *FS) StatPath(path string) (Info, error) {
 	return statPath(path)
 }
 
-// OpenInput opens what the user named for reading. Symbolic links are followed. A
-// fifo waits for its writer, or for the Stop.
+// OpenInput opens a path that the user named for reading. It follows symbolic links. For a
+// fifo it waits for the writer, or for the Stop.
 func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
 	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err
 	return sys.openOutput(path, stop)
 }
 
-// streamFault asks about an operation, by the path that the stream was opened by.
+// streamFault calls FS.Fault for an operation, with the path by which the stream was opened.
 func (s *Stream) streamFault(op Op) error {
 	if s.descriptor == nil {
 		return nil
@@ -89,8 +89,8 @@ func (s *Stream) streamFault(op Op) error {
 	return s.FS().fault(op, s.descriptor.Path)
 }
 
-// ReadSome is one read, which waits for at least one byte: 0 bytes without an
-// error are the end. off counts where the stream seeks.
+// ReadSome reads once, and waits for at least one byte. 0 bytes without an error mean the end.
+// off has an effect only if Seeks is true.
 func (s *Stream) ReadSome(p []byte, off int64) (int, error) {
 	if err := s.streamFault(OpRead); err != nil {
 		return 0, err
@@ -99,8 +99,8 @@ func (s *Stream) ReadSome(p []byte, off int64) (int, error) {
 	return max(n, 0), err
 }
 
-// WriteAll writes all of p, with one write where the system takes it, and returns
-// how many bytes were written before an error. off counts where the stream seeks.
+// WriteAll writes all of p, with one write if the system accepts that, and returns how many
+// bytes were written before an error. off has an effect only if Seeks is true.
 func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
 	if err := s.streamFault(OpWrite); err != nil {
 		return 0, err
@@ -111,16 +111,16 @@ func (s *Stream) WriteAll(p []byte, off int64) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		if some == 0 { // no system documents it; a loop would never end
+		if some == 0 { // no system documents this result; without the check, the loop would never end
 			return n, errNoProgress
 		}
 	}
 	return n, nil
 }
 
-// Zero makes zeros of n bytes at off without writing them, if the file or the device
-// supports that. Unsupported, or InvalidArgument for a range that fits no block, mean that
-// the caller has to write them.
+// Zero sets n bytes at off to zero without writing them, if the file or the device supports
+// that. If Unsupported, or InvalidArgument for a range that fits no block, holds for the
+// error, the caller has to write the zeros.
 func (s *Stream) Zero(off, n int64) error {
 	if err := s.streamFault(OpPunch); err != nil {
 		return err
@@ -138,11 +138,11 @@ func (s *Stream) CloseWritten() error {
 	return err
 }
 
-// RemoveNew removes the file that path led to when s created it, unless it is another
-// by now or has content.
+// RemoveNew removes the file that s created at path, unless path leads to another file now or
+// the file has content.
 func (s *Stream) RemoveNew(path string) {
 	if now, err := s.FS().StatPath(path); err == nil && now.ID == s.Info.ID && now.Size == 0 {
-		_ = removeResolved(path) // empty, and it says nothing
+		_ = removeResolved(path) // the file is empty, so an error does not matter
 	}
 }
 
@@ -155,7 +155,7 @@ func removeResolved(path string) error {
 	return os.Remove(resolved)
 }
 
-// SyncParent forces the name of a new file to the device.
+// SyncParent flushes the name of a new file to the device.
 func (sys *FS) SyncParent(path string) error {
 	resolved, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -2,8 +2,8 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// deviceSize returns the size of a block device in bytes: where its end is. FreeBSD
-// has none: its disks are character devices, intro(4).
+// deviceSize returns the size of a block device in bytes, by seeking to its end. FreeBSD has
+// no block devices; its disks are character devices, intro(4).
 func deviceSize(fd int) (int64, error) {
 	here, err := unix.Seek(fd, 0, unix.SEEK_CUR)
 	if err != nil {

@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// canNowait: preadv2(2) and pwritev2(2) with RWF_NOWAIT do for one call what
-// O_NONBLOCK does for everybody who shares the descriptor; for pipes and sockets
+// canNowait is true: RWF_NOWAIT of preadv2(2) and pwritev2(2) has the effect of O_NONBLOCK for
+// one call, and not for all processes that share the descriptor. Pipes and sockets support it
 // since Linux 6.4.
 const canNowait = true
 
-// pipePortion is what a pipe takes without waiting once poll has said that it takes
-// something: PIPE_BUF of pipe(7).
+// pipePortion is the number of bytes that a pipe accepts without waiting after poll has
+// reported it as ready: PIPE_BUF of pipe(7).
 const pipePortion = 4096 // bytes
 
 func readNowait(fd int, p []byte) (int, error) {
@@ -23,8 +23,8 @@ func writeNowait(fd int, p []byte) (int, error) {
 	return retryN(func() (int, error) { return unix.Pwritev2(fd, [][]byte{p}, -1, unix.RWF_NOWAIT) })
 }
 
-// isMemoryDevice knows null, zero, full, random and urandom of mem(4), whose major
-// number is 1.
+// isMemoryDevice reports whether a device is null, zero, full, random or urandom of mem(4),
+// which have the major number 1.
 func isMemoryDevice(info Info) bool {
 	if unix.Major(info.Rdev) != 1 {
 		return false
@@ -49,8 +49,8 @@ func deviceSize(fd int) (int64, error) {
 	return int64(size), err
 }
 
-// punch makes a hole; on a block device too that means zeros, other than what is
-// only discarded (fallocate(2)).
+// punch makes a hole. On a block device, the range then reads as zeros, which discarding alone
+// does not guarantee (fallocate(2)).
 func (s *Stream) punch(off, n int64) error {
 	return retry(func() error {
 		return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamSystem is what a Stream needs here besides.
+// streamSystem has the fields of a Stream that only Unix needs.
 type streamSystem struct {
 	waits   bool // a read or a write may wait for ever
-	nowait  bool // a call that does not wait is worth a try
-	portion int  // bytes that a write may have which was preceded by poll; 0 for any
+	nowait  bool // calls that do not wait may work
+	portion int  // largest number of bytes of a write after poll; 0 for no limit
 }
 
-// stopSystem is a pipe: its reading end becomes ready when the other is closed.
+// stopSystem is a pipe. Its reading end becomes ready when the writing end is closed.
 type stopSystem struct{ r, w *os.File }
 
 func (s *Stop) open() (err error) {
@@ -68,8 +68,8 @@ func (sys *FS) openOutput(path string, stop *Stop) (s *Stream, created bool, err
 	return s, created && err == nil, err
 }
 
-// InheritStream takes what f is open on, standard input or output, with its
-// position. The descriptor's flags stay as they are; closing is left to the owner.
+// InheritStream returns a Stream for standard input or output, f, at its position. It does not
+// change the descriptor's flags. The owner of f closes it.
 func (sys *FS) InheritStream(f *os.File, stop *Stop, output bool) (*Stream, error) {
 	o, err := (&Object{fd: int(f.Fd())}).dup()
 	if err != nil {
@@ -84,7 +84,7 @@ func (sys *FS) InheritStream(f *os.File, stop *Stop, output bool) (*Stream, erro
 		return nil, unix.EBUSY
 	}
 	if flags, err := unix.FcntlInt(uintptr(s.fd), unix.F_GETFL, 0); err == nil && flags&unix.O_APPEND != 0 && output {
-		s.Seeks = false // it appends, whatever offset a write has
+		s.Seeks = false // O_APPEND ignores the offsets of writes
 	} else if s.Start, err = unix.Seek(s.fd, 0, unix.SEEK_CUR); err != nil {
 		s.Close()
 		return nil, err
@@ -104,7 +104,8 @@ func mounted(fd int) bool {
 	return err == unix.EBUSY
 }
 
-// openStream opens a fifo, too, without waiting for its other end for ever.
+// openStream opens a path. For a fifo it does not wait for ever: the Stop ends the wait for
+// the other end.
 func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
 	info, err := sys.StatPath(path)
 	if err != nil || info.Kind != Fifo {
@@ -128,7 +129,7 @@ func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
 	// call above waits for.
 	other, err := retryN(func() (int, error) { return unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return -1, ErrStopped // it cannot be helped: one direction is forbidden
+		return -1, ErrStopped // the other open cannot be ended, because permissions allow only one direction
 	}
 	if o := <-done; o.err == nil {
 		_ = unix.Close(o.fd)
@@ -137,7 +138,7 @@ func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
 	return -1, ErrStopped
 }
 
-// newStream takes over the descriptor and finds out what it is.
+// newStream takes over the descriptor and determines what kind of object it is.
 func (sys *FS) newStream(fd int, name string, stop *Stop, output bool) (*Stream, error) {
 	s := &Stream{File: File{Object: Object{fd: fd, descriptor: sys.opened(name)}}, Size: -1, stop: stop}
 	var err error
@@ -189,8 +190,8 @@ func (s *Stream) Skip(n int64) bool {
 	return err == nil && after == before+n
 }
 
-// Leave sets the position of an inherited descriptor that seeks, as reads and
-// writes would have.
+// Leave sets the position of an inherited descriptor that seeks, as if ordinary reads or
+// writes had moved it.
 func (s *Stream) Leave(off int64) error {
 	_, err := unix.Seek(s.fd, off, unix.SEEK_SET)
 	return err
@@ -251,7 +252,7 @@ func (s *Stream) nowaitRefused(err error) bool {
 	return true
 }
 
-// wait returns when the descriptor is ready, or has an error to tell, or with
+// wait returns when the descriptor is ready or has an error to return. After Raise it returns
 // ErrStopped.
 func (s *Stream) wait(events int16) error {
 	fds := [2]unix.PollFd{

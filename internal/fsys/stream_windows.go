@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// streamSystem is what a Stream needs here besides: nothing. A read or a write that
-// waits cannot be ended from elsewhere; a second signal ends the program.
+// streamSystem has no fields on Windows. A read or a write that waits cannot be ended by
+// another goroutine; a second signal ends the program.
 type streamSystem struct{}
 
 type stopSystem struct{}
@@ -26,7 +26,7 @@ func statPath(path string) (Info, error) {
 	return streamInfo(h)
 }
 
-// openPath opens what the user named, a device such as \\.\PhysicalDrive1 too.
+// openPath opens a path that the user named. It can be a device such as \\.\PhysicalDrive1.
 func openPath(path string, access, disposition uint32) (windows.Handle, error) {
 	wide, err := windows.UTF16PtrFromString(path)
 	if err != nil {
@@ -36,7 +36,7 @@ func openPath(path string, access, disposition uint32) (windows.Handle, error) {
 		windows.FILE_ATTRIBUTE_NORMAL|windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
 }
 
-// streamInfo describes what is open; devices and pipes have no more than a kind.
+// streamInfo describes the open object. For devices and pipes it returns only a kind.
 func streamInfo(h windows.Handle) (Info, error) {
 	kind, err := windows.GetFileType(h)
 	switch {
@@ -57,7 +57,7 @@ func streamInfo(h windows.Handle) (Info, error) {
 	return Info{Kind: BlockDevice}, nil
 }
 
-// diskSize asks a disk or a volume (IOCTL_DISK_GET_LENGTH_INFO of winioctl.h).
+// diskSize returns the size of a disk or a volume (IOCTL_DISK_GET_LENGTH_INFO of winioctl.h).
 func diskSize(h windows.Handle) (size int64, err error) {
 	const lengthInfo = 0x7405c
 	var n uint32
@@ -88,7 +88,7 @@ func (sys *FS) openOutput(path string, _ *Stop) (s *Stream, created bool, err er
 	return s, created && err == nil, err
 }
 
-// InheritStream takes what f is open on, standard input or output, with its position.
+// InheritStream returns a Stream for standard input or output, f, at its position.
 func (sys *FS) InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
 	h, err := duplicate(windows.Handle(f.Fd()))
 	if err != nil {
@@ -105,7 +105,7 @@ func (sys *FS) InheritStream(f *os.File, _ *Stop, _ bool) (*Stream, error) {
 	return s, nil
 }
 
-// newStream takes over the handle and finds out what it is.
+// newStream takes over the handle and determines what kind of object it is.
 func (sys *FS) newStream(h windows.Handle, name string) (*Stream, error) {
 	s := &Stream{File: File{Object: Object{h: h, descriptor: sys.opened(name)}}, Size: -1}
 	var err error
@@ -125,7 +125,8 @@ func (sys *FS) newStream(h windows.Handle, name string) (*Stream, error) {
 	return s, nil
 }
 
-// Skip reports whether a stream that has no offsets can be moved forward by n bytes.
+// Skip reports whether a stream without offsets can be moved forward by n bytes. On Windows
+// that is not possible.
 func (s *Stream) Skip(n int64) bool { return n == 0 }
 
 // Leave sets the position of an inherited handle that seeks.

@@ -14,8 +14,8 @@ var (
 	errNoTemp     = errors.New("the file has no temporary name to be kept under")
 )
 
-// TempName returns a fresh name for a temporary: ".sealift-<16 hex>.tmp".
-// Creation is always exclusive, so a guess by another process only makes it fail.
+// TempName returns a new name for a temporary: ".sealift-<16 hex>.tmp". Files are always
+// created exclusively, so if another process guesses the name, the creation fails.
 func TempName() string {
 	return fmt.Sprintf("%s%016x%s", Reserved, rand.Uint64(), tempSuffix)
 }
@@ -25,8 +25,8 @@ func TempName() string {
 // hexadecimal digits in lower case; "" removes it. Existing temporaries keep their names.
 func (d *Dir) SetTempID(id string) { d.caps.tempID.Store(&id) }
 
-// TempName returns a fresh name for a temporary in d's tree: with an id (see
-// SetTempID) ".sealift-<id>-<8 or more hex>.tmp", else that of the function.
+// TempName returns a new name for a temporary in d's tree. With an id (see SetTempID) it is
+// ".sealift-<id>-<8 or more hex>.tmp", otherwise a name of the function TempName.
 func (d *Dir) TempName() string {
 	id := d.caps.tempID.Load()
 	if id == nil || *id == "" {
@@ -35,14 +35,15 @@ func (d *Dir) TempName() string {
 	return fmt.Sprintf("%s%s-%08x%s", Reserved, *id, rand.Uint32(), tempSuffix)
 }
 
-// tempIDLength is that of an id, and of the shortest fresh part of a name.
+// The number of hexadecimal digits of an id, and the smallest number of those of the rest of a
+// name.
 const (
 	tempIDLength    = 16
 	tempFreshLength = 8
 )
 
-// TempID takes the id out of a name that Dir.TempName has made with one; ok is
-// false for any other name.
+// TempID returns the id in a name that Dir.TempName has made with one. ok is false for any
+// other name.
 func TempID(name string) (id string, ok bool) {
 	rest, prefixed := strings.CutPrefix(name, Reserved)
 	rest, suffixed := strings.CutSuffix(rest, tempSuffix)
@@ -54,5 +55,5 @@ func TempID(name string) (id string, ok bool) {
 	return id, true
 }
 
-// isHex accepts the digits of %x only.
+// isHex reports whether s has only the digits of %x.
 func isHex(s string) bool { return strings.Trim(s, "0123456789abcdef") == "" }

@@ -11,7 +11,7 @@ import (
 
 type timespec64 struct{ sec, nsec int64 } // struct __kernel_timespec
 
-// The call for times after 2038 came with Linux 5.1.
+// hasTimes64 reports whether the kernel has the call for times after 2038, new in Linux 5.1.
 var hasTimes64 = sync.OnceValue(func() bool {
 	return utimensat64(-1, "a", &[2]timespec64{}, 0) == unix.EBADF
 })
@@ -29,5 +29,5 @@ func utimensat64(fd int, path string, times *[2]timespec64, flags int) error {
 	return utimensat(unix.SYS_UTIMENSAT_TIME64, fd, path, unsafe.Pointer(times), flags)
 }
 
-// secondsOf cuts a time to what a 32-bit time_t holds.
+// secondsOf limits a time to the range of a time_t of 32 bits.
 func secondsOf(t Time) int32 { return int32(min(max(t.Sec, -1<<31), 1<<31-1)) }

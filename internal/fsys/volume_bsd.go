@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Volume describes the file system of the directory. macOS mounts a volume under its
-// label; nothing short of a privileged call gives the rest.
+// Volume describes the file system of the directory. macOS mounts a volume under its label;
+// only a privileged call returns the other properties.
 func (d *Dir) Volume() Volume {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {

@@ -27,7 +27,7 @@ func (d *Dir) Volume() Volume {
 		}
 	}
 	device, ok := st.Dev, true
-	if unix.Major(device) == 0 { // btrfs, and whatever has no device
+	if unix.Major(device) == 0 { // btrfs, and file systems without a device
 		device, ok = d.mountedDevice()
 	}
 	if ok {
@@ -36,8 +36,7 @@ func (d *Dir) Volume() Volume {
 	return v
 }
 
-// mountOf takes the type, the directory and the source of a mount out of
-// /proc/self/mountinfo.
+// mountOf returns the type, the directory and the source of a mount from /proc/self/mountinfo.
 func mountOf(mounts string, id uint64) (fileSystem, dir, source string) {
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
@@ -65,8 +64,8 @@ func unescapeOctal(s string) string {
 	return sb.String()
 }
 
-// addDevice adds what udev and sysfs know of a block device, named "8:1". Programs in
-// containers have no udev, and then only the disk is known.
+// addDevice adds the properties that udev and sysfs have of a block device, named "8:1". In
+// containers without udev, only those of the disk are known.
 func (v *Volume) addDevice(sysfs, udev, device string) {
 	known := udevProperties(filepath.Join(udev, "b"+device))
 	disk := diskOf(filepath.Join(sysfs, device))
@@ -123,7 +122,7 @@ func unescapeHex(s string) string {
 // diskOf returns the directory in sysfs of the disk that has a partition, or on which an
 // encrypted or logical volume is, if that is one disk.
 func diskOf(dir string) string {
-	const deepest = 8 // volumes on one another; more is a mistake of ours
+	const deepest = 8 // volumes on top of one another; more would be an endless loop
 	for range deepest {
 		below, err := os.ReadDir(dir + "/slaves")
 		if err != nil || len(below) != 1 {
@@ -139,13 +138,13 @@ func diskOf(dir string) string {
 	return dir
 }
 
-// The calls that ask a file system itself, of linux/fs.h.
+// The ioctls that query a file system itself, of linux/fs.h.
 const (
 	ioctlLabel = 0x81009431 // FS_IOC_GETFSLABEL
-	ioctlUUID  = 0x80111500 // FS_IOC_GETFSUUID, of Linux 6.5
+	ioctlUUID  = 0x80111500 // FS_IOC_GETFSUUID, new in Linux 6.5
 )
 
-// labelAndUUID asks the file system. Most answer one of the two.
+// labelAndUUID queries the file system. Most file systems return one of the two.
 func (d *Dir) labelAndUUID() (label, uuid string) {
 	var name [256]byte
 	if d.ioctl(ioctlLabel, unsafe.Pointer(&name)) == nil {

@@ -2,16 +2,16 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// StartWriteback begins to write the dirty pages of the n bytes at off to the
-// device and does not wait for them; n == 0 means to the end. A queue that is full
-// makes it wait all the same. Pages that are being written already are left out.
+// StartWriteback begins to write the dirty pages of the n bytes at off to the device and does
+// not wait for them; n == 0 means to the end. If the queue of the device is full, it waits
+// nevertheless. It skips pages that are being written already.
 func (f *File) StartWriteback(off, n int64) error {
 	return f.syncRange(off, n, unix.SYNC_FILE_RANGE_WRITE)
 }
 
-// WaitWriteback writes the dirty pages of the n bytes at off to the device and
-// waits for them and for those under way; n == 0 means to the end. That limits
-// memory and does not make data durable: it writes neither the metadata that is needed to
+// WaitWriteback writes the dirty pages of the n bytes at off to the device; n == 0 means to
+// the end. It waits for them and for pages that are being written already. That limits memory
+// and does not make data durable. WaitWriteback writes neither the metadata that is needed to
 // find the data nor the device's own cache. It consumes a write error of the descriptor, as
 // Sync does, and the system never returns that error again. Treat it as an error of Sync.
 func (f *File) WaitWriteback(off, n int64) error {
@@ -32,8 +32,8 @@ func (f *File) syncRange(off, n int64, flags int) error {
 	return f.syncFileRange(off, n, flags)
 }
 
-// syncFileRange is an error for which Unsupported holds where the kernel lacks it,
-// as that of WSL 1 does.
+// syncFileRange calls sync_file_range(2). Unsupported holds for the error if the kernel lacks
+// the call, as WSL 1 does.
 func (f *File) syncFileRange(off, n int64, flags int) error {
 	if !hasSyncRange() {
 		return unix.ENOSYS

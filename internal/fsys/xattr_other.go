@@ -2,5 +2,5 @@
 
 package fsys
 
-// mayHaveXattrs is for systems that list the extended attributes of open files only.
+// mayHaveXattrs is true: these systems list only the extended attributes of open files.
 func (d *Dir) mayHaveXattrs(string) bool { return true }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -33,7 +34,7 @@ func FuzzBagItPaths(f *testing.F) {
 				require.Contains(t, BagItPaths(name), path)
 			}
 		}
-		b := NewBuilder([]hash.Algorithm{hash.MD5}, func() (Spill, error) { return nil, io.ErrUnexpectedEOF }, 0)
+		b := NewBuilder([]hash.Algorithm{hash.MD5}, func() (extsort.Spill, error) { return nil, io.ErrUnexpectedEOF }, 0)
 		defer b.Close() //nolint:errcheck // it has no spill
 		digest := bytes.Repeat([]byte{0x5a}, hash.MD5.Size())
 		require.NoError(t, b.Put(Entry{Path: path[len("data/"):], Digests: hash.Digests{digest}}))

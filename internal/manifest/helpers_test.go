@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -79,7 +80,7 @@ func readAll(r *Reader) (lines []Line, numbers []int, err error) {
 }
 
 // newBuilder returns a Builder for digests of one hash.
-func newBuilder(a hash.Algorithm, newSpill func() (Spill, error), limit int) *Builder {
+func newBuilder(a hash.Algorithm, newSpill func() (extsort.Spill, error), limit int) *Builder {
 	return NewBuilder([]hash.Algorithm{a}, newSpill, limit)
 }
 
@@ -101,19 +102,19 @@ func written(t *testing.T, b *Builder, d Document) string {
 }
 
 // noSpill is for builders that must keep all records in memory.
-func noSpill() (Spill, error) { return nil, errors.New("spilled") }
+func noSpill() (extsort.Spill, error) { return nil, errors.New("spilled") }
 
 // fileSpill counts the spills it makes.
-func fileSpill(t *testing.T, made *int) func() (Spill, error) {
+func fileSpill(t *testing.T, made *int) func() (extsort.Spill, error) {
 	spill := spillIn(t.TempDir())
-	return func() (Spill, error) {
+	return func() (extsort.Spill, error) {
 		*made++
 		return spill()
 	}
 }
 
-func spillIn(dir string) func() (Spill, error) {
-	return func() (Spill, error) { return os.CreateTemp(dir, "spill") }
+func spillIn(dir string) func() (extsort.Spill, error) {
+	return func() (extsort.Spill, error) { return os.CreateTemp(dir, "spill") }
 }
 
 // flaky is a file that can be damaged under the index.

@@ -28,6 +28,7 @@ type Index struct {
 	entries   []lookup.Entry
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
+	asterisks bool      // a line has the asterisk of earlier versions; only known by BuildOwnIndex
 	again     sync.Pool // of *reread
 }
 
@@ -91,6 +92,9 @@ func (ix *Index) build(hash func(path []byte) uint64) (*Index, error) {
 	}
 	malformed, _ := r.Malformed()
 	ix.malformed += malformed
+	if own, ok := r.in.(*ownLines); ok {
+		ix.asterisks = own.asterisks
+	}
 	ix.again.New = func() any { return &reread{at: r.in.again(ix.file)} }
 	slices.Sort(ix.entries)
 	ix.met = make([]atomic.Uint32, (len(ix.entries)+31)/32)

@@ -98,9 +98,13 @@ func (ix *Index) readAgain(yield func(fields) error) error {
 // goroutines may call Meet.
 func (ix *Index) Meet(p Listing) {
 	for _, i := range p.entries {
-		ix.met[i/32].Or(1 << (i % 32))
+		ix.meet(i)
 	}
 }
+
+func (ix *Index) meet(i int) { ix.met[i/32].Or(1 << (i % 32)) }
+
+func (ix *Index) isMet(i int) bool { return ix.met[i/32].Load()&(1<<(i%32)) != 0 }
 
 // Unmet calls yield once for each listed path without a call of Meet, in the order of the
 // file. It reads the file again in bounded memory. All calls of Meet must have returned.
@@ -114,7 +118,7 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 		if !found {
 			return changedAt(f.offset)
 		}
-		if ix.met[i/32].Load()&(1<<(i%32)) != 0 {
+		if ix.isMet(i) {
 			return nil
 		}
 		if repeated, err := ix.listedBefore(string(path), i); err != nil || repeated {

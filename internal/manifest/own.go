@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +34,9 @@ type ownLines struct {
 	last   []byte           // the path of the line before in the block; nil for the first
 	path   []byte           // of the current line
 	line   []byte           // the line in the expected form
+	digest []byte           // of a plain line
+
+	asterisks bool // a line had the asterisk of earlier versions
 }
 
 // newOwnLines returns the lines of one or several hashes that the format has written.
@@ -45,6 +49,9 @@ func newOwnLines(r io.Reader, f Sums, named bool, hashes ...hash.Algorithm) *own
 func (o *ownLines) next() (f fields, err error) {
 	line, err := o.readLine()
 	if err == nil {
+		if f, plain := o.plain(line); plain {
+			return f, o.isNext(f.path)
+		}
 		f, err = o.parser.parse(line)
 	}
 	f.number, f.offset = o.number, o.offset
@@ -70,15 +77,48 @@ func (o *ownLines) check(f *fields) error {
 	written := o.line[name:]
 	if mark := bytes.IndexByte(written, ' ') + 1; !o.format.tagged && mark < len(o.raw) && o.raw[mark] == '*' {
 		written[mark] = '*'
+		o.asterisks = true
 	}
 	switch {
 	case !bytes.Equal(written, o.raw) || !o.named && !isRelative(o.path):
 		return &FormError{o.number, "is not written as Sealift writes it"}
-	case o.last != nil && bytes.Compare(o.last, o.path) >= 0:
+	}
+	return o.isNext(o.path)
+}
+
+// isNext checks that path comes after that of the line before.
+func (o *ownLines) isNext(path []byte) error {
+	if o.last != nil && bytes.Compare(o.last, path) >= 0 {
 		return &FormError{o.number, "is not in ascending order"}
 	}
-	o.last = append(o.last[:0], o.path...)
+	o.last = append(o.last[:0], path...)
 	return nil
+}
+
+// plain returns the parts of a line of the usual form: GNU, one hash, and a name without
+// escapes. Lines of this form need not be written again to be compared. Of any other line, ok
+// is false, also if it is right.
+func (o *ownLines) plain(line []byte) (f fields, ok bool) {
+	a := o.hashes[0]
+	digits := 2 * a.Size()
+	if o.format.tagged || o.named || len(o.blocks) != 1 || len(o.hashes) != 1 || !a.IsHex() || a.NeedsTag() {
+		return f, false
+	}
+	if len(line) < digits+3 || len(o.raw) != len(line)+1 || line[digits] != ' ' || line[digits+1] != ' ' {
+		return f, false
+	}
+	for _, c := range line[:digits] {
+		if c > '9' && c < 'a' { // in upper case; the others are no digits
+			return f, false
+		}
+	}
+	var err error
+	if o.digest, err = hex.AppendDecode(o.digest[:0], line[:digits]); err != nil {
+		return f, false
+	}
+	f = fields{path: line[digits+2:], digest: o.digest}
+	f.number, f.offset = o.number, o.offset
+	return f, string(f.path) != "-" && !hasByte(f.path, 0, '\\', '\r') && isRelative(f.path)
 }
 
 // isRelative reports whether path leads from a directory to an entry below it, in the

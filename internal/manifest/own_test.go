@@ -218,6 +218,36 @@ func TestOwnBlocks(t *testing.T) {
 	}
 }
 
+// The first line of a file is always parsed and written again. The lines after it that have the
+// usual form are not. Every change of a byte has the same result in both.
+func TestOwnLinesOfTheUsualForm(t *testing.T) {
+	const before = "\x01 A" // comes before all changed paths
+	accepts := func(text string) bool {
+		_, err := ownIndex(text, hash.SHA256)
+		if err != nil {
+			require.ErrorAs(t, err, new(*FormError), "%q", text)
+		}
+		return err == nil
+	}
+	both := map[bool]int{}
+	for _, path := range []string{"a", "-", "./-", "--", "d/b", "..a", "a b"} {
+		line := strings.Repeat("09af", 16) + "  " + path + "\n"
+		for at := range line {
+			for _, c := range "\x00\t\r\\* /.-09:@AFG`afg\xff" {
+				changed := line[:at] + string([]byte{byte(c)}) + line[at+1:]
+				want := accepts(changed)
+				both[want]++
+				require.Equal(t, want, accepts(listing(before)+changed), "%q", changed)
+			}
+		}
+		for at := range len(line) + 1 {
+			require.Equal(t, accepts(line[at:]), accepts(listing(before)+line[at:]), "%q", line[at:])
+			require.Equal(t, accepts(line[:at]), accepts(listing(before)+line[:at]) && at > 0 || at == 0, "%q", line[:at])
+		}
+	}
+	require.Greater(t, min(both[true], both[false]), 100)
+}
+
 // FuzzOwn checks that a file which is accepted as one that Builder has written is
 // byte for byte what Builder writes, the asterisks of earlier versions aside.
 func FuzzOwn(f *testing.F) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -17,18 +18,9 @@ const (
 	// about 120,000 files with paths of 80 bytes, so most trees need no temporary file.
 	DefaultMemory = 16 << 20
 
-	// ioBuffer is the size of the buffers before the spill and the result,
-	// in bytes.
+	// ioBuffer is the size of the buffer before the result, in bytes.
 	ioBuffer = 64 << 10
 )
-
-// Spill is the temporary file of a Builder, which writes it from its beginning. Close must
-// remove the file.
-type Spill interface {
-	io.Writer
-	io.ReaderAt
-	io.Closer
-}
 
 // Builder collects the entries of manifests in any order and writes them sorted by the raw
 // bytes of the unescaped path. Its memory does not depend on their number. One goroutine
@@ -45,54 +37,21 @@ type Builder struct {
 	// written as "./-". The caller sets it before the first Put.
 	Named bool
 
-	hashes     []hash.Algorithm
-	restSize   int // bytes of a record after the path
-	newSpill   func() (Spill, error)
-	digests    hash.Digests // of the entry that is being written
-	arena      []byte       // records, one after the other
-	offsets    []uint32     // of the records; in the order of arrival, or sorted
-	maxBytes   int          // of arena
-	maxRecords int          // of offsets
-
-	spill   Spill // nil until the arena was full once
-	spilled int64 // bytes
-	runs    []run
-	out     *bufio.Writer // to spill
-	reading bool          // Write or Each is running
-	err     error         // sticky
+	hashes  []hash.Algorithm
+	sorter  *extsort.Sorter
+	value   []byte       // of the record that is being added
+	digests hash.Digests // of the entry that is being written
 }
-
-// run is a sorted sequence of records in the spill, from start up to end, with at most one
-// record for each path. Later runs have later records.
-type run struct{ start, end int64 }
-
-var (
-	errClosed  = errors.New("manifest: builder is closed")
-	errReading = errors.New("manifest: builder is used by what its own method calls")
-)
 
 // NewBuilder returns an empty Builder for entries with digests of the hashes. When its
 // records exceed memoryLimit bytes, it sorts them and writes them to a file from newSpill.
 // It calls newSpill at most once, and never for small trees. A memoryLimit of 0 means
-// DefaultMemory. Writing needs up to about 2 MiB more, and 4 KiB for each run beyond 512.
-// The caller must Close the Builder.
-func NewBuilder(hashes []hash.Algorithm, newSpill func() (Spill, error), memoryLimit int) *Builder {
+// DefaultMemory. The caller must Close the Builder.
+func NewBuilder(hashes []hash.Algorithm, newSpill func() (extsort.Spill, error), memoryLimit int) *Builder {
 	if memoryLimit <= 0 {
 		memoryLimit = DefaultMemory
 	}
-	// Offsets get an eighth. Records are longer than 32 bytes, so the arena is usually full
-	// first.
-	b := &Builder{
-		hashes:     hashes,
-		restSize:   fixedRest,
-		newSpill:   newSpill,
-		maxBytes:   min(memoryLimit-memoryLimit/8, maxArena),
-		maxRecords: max(memoryLimit/8/4, 1),
-	}
-	for _, a := range hashes {
-		b.restSize += a.Size()
-	}
-	return b
+	return &Builder{hashes: hashes, sorter: extsort.New(newSpill, memoryLimit)}
 }
 
 // Put adds an entry. The error is that of the spill. It is also an error if the path is
@@ -303,50 +262,6 @@ func (b *Builder) Each(yield func(Entry) error) error {
 	})
 }
 
-// each calls yield for the newest record of each path, in order. The
-// record is valid during the call. The error is that of yield or of the spill.
-func (b *Builder) each(yield func(record) error) error {
-	if b.err == nil && b.reading {
-		b.err = errReading
-	}
-	if b.err != nil {
-		return b.err
-	}
-	b.reading = true
-	defer func() { b.reading = false }()
-	m, err := b.merge()
-	if err != nil {
-		b.err = err
-		return err
-	}
-	for {
-		rec, err := m.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			b.err = err
-			return err
-		}
-		if err := yield(rec); err != nil {
-			return err
-		}
-		if b.err != nil { // yield has called a method and changed the data
-			return b.err
-		}
-	}
-}
-
 // Close closes the spill and returns its error. The Builder cannot be used afterwards;
 // closing it again has no effect.
-func (b *Builder) Close() error {
-	spill := b.spill
-	b.spill, b.arena, b.offsets, b.runs, b.out = nil, nil, nil, nil, nil
-	if b.err == nil {
-		b.err = errClosed
-	}
-	if spill == nil {
-		return nil
-	}
-	return spill.Close()
-}
+func (b *Builder) Close() error { return b.sorter.Close() }

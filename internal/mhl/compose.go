@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -44,7 +45,7 @@ type Order struct {
 	Report func(path string, finding Finding)
 
 	Durable  bool // files are synced
-	NewSpill func() (manifest.Spill, error)
+	NewSpill func() (extsort.Spill, error)
 }
 
 // Finding says how an entry compares with its history.
@@ -174,8 +175,8 @@ type openDir struct {
 type generation struct {
 	path       string // of the directory that has the history
 	history    *History
-	spill      manifest.Spill // nil before the first hash
-	body       *bufio.Writer  // to spill
+	spill      extsort.Spill // nil before the first hash
+	body       *bufio.Writer // to spill
 	references []Reference
 	files      int
 	used       bool // it has something to record
@@ -189,7 +190,7 @@ func (g *generation) close() error {
 }
 
 // out returns what the hash elements are written to.
-func (g *generation) out(newSpill func() (manifest.Spill, error)) (*bufio.Writer, error) {
+func (g *generation) out(newSpill func() (extsort.Spill, error)) (*bufio.Writer, error) {
 	g.used = true
 	if g.spill == nil {
 		spill, err := newSpill()

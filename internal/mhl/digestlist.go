@@ -10,7 +10,7 @@ import (
 	"io"
 	"sort"
 
-	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 )
 
 // digestMemory is how much the digests of all open directories use in memory, in bytes.
@@ -23,9 +23,9 @@ type pool struct {
 	limit    int // in bytes
 	used     int // by all lists
 	lists    []*digestList
-	newSpill func() (manifest.Spill, error)
-	spill    manifest.Spill // nil until the limit was reached once
-	spilled  int64          // bytes
+	newSpill func() (extsort.Spill, error)
+	spill    extsort.Spill // nil until the limit was reached once
+	spilled  int64         // bytes
 }
 
 func (p *pool) close() error {

@@ -3,8 +3,8 @@ package mhl
 import (
 	stdhash "hash"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // dirHasher computes the hashes of directories from the entries of a tree, each directory
@@ -23,7 +23,7 @@ type dirHasher struct {
 // frame has the hashes of one directory's entries.
 type frame struct{ content, structure []*digestList }
 
-func newDirHasher(hashes []hash.Algorithm, newSpill func() (manifest.Spill, error)) *dirHasher {
+func newDirHasher(hashes []hash.Algorithm, newSpill func() (extsort.Spill, error)) *dirHasher {
 	d := &dirHasher{hashes: hashes, pool: pool{limit: digestMemory, newSpill: newSpill}}
 	for _, a := range hashes {
 		d.running = append(d.running, a.New())

@@ -9,8 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 func sumOf(a hash.Algorithm, content string) []byte {
@@ -58,15 +58,15 @@ func TestHashOfAnEmptyDirectory(t *testing.T) {
 // countedSpill counts the spills that were made and those that are still open.
 type countedSpill struct{ made, open int }
 
-func (c *countedSpill) new() (manifest.Spill, error) {
-	s, err := TempSpill()
+func (c *countedSpill) new() (extsort.Spill, error) {
+	s, err := extsort.TempFile()
 	c.made++
 	c.open++
 	return &countedFile{s, c}, err
 }
 
 type countedFile struct {
-	manifest.Spill
+	extsort.Spill
 	counter *countedSpill
 }
 

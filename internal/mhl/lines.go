@@ -6,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // writeLines writes what the histories list as lines of a manifest in BSD's style, sorted by
@@ -47,7 +46,7 @@ func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
 func IsGeneration(beginning []byte) bool { return bytes.Contains(beginning, []byte(namespace)) }
 
 // GenerationLines writes what one generation lists as lines, as Tree.Lines does with First.
-func GenerationLines(r io.Reader, newSpill func() (manifest.Spill, error)) (lines manifest.Spill, size int64, err error) {
+func GenerationLines(r io.Reader, newSpill func() (extsort.Spill, error)) (lines extsort.Spill, size int64, err error) {
 	t := &Tree{records: newRecords(newSpill)}
 	defer t.Close() //nolint:errcheck // a temporary that is not needed any more
 	if _, err := ReadGeneration(r, func(l Listed) error { return t.records.add(l.Path, l, 0, 1) }); err != nil {
@@ -58,20 +57,6 @@ func GenerationLines(r io.Reader, newSpill func() (manifest.Spill, error)) (line
 
 // First chooses the hash of a file that the oldest generation lists.
 func First(r *Record) []Known { return r.Known[:1] }
-
-// TempSpill makes a temporary file in the directory of the system for such.
-func TempSpill() (manifest.Spill, error) {
-	f, err := os.CreateTemp("", "sealift-mhl-")
-	if err != nil {
-		return nil, err
-	}
-	return &tempSpill{f}, nil
-}
-
-type tempSpill struct{ *os.File }
-
-// Close removes the file, too.
-func (s *tempSpill) Close() error { return errors.Join(s.File.Close(), os.Remove(s.Name())) }
 
 // Of returns the function that chooses the hash of one kind.
 func Of(a hash.Algorithm) func(*Record) []Known {
@@ -85,7 +70,7 @@ func Of(a hash.Algorithm) func(*Record) []Known {
 }
 
 // Lines writes the lines into a temporary, of which it returns the size as well.
-func (t *Tree) Lines(choose func(*Record) []Known, newSpill func() (manifest.Spill, error)) (lines manifest.Spill, size int64, err error) {
+func (t *Tree) Lines(choose func(*Record) []Known, newSpill func() (extsort.Spill, error)) (lines extsort.Spill, size int64, err error) {
 	if lines, err = newSpill(); err != nil {
 		return nil, 0, err
 	}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // Record is the information of a tree's histories about one path.
@@ -39,13 +39,12 @@ func (r *Record) Find(a hash.Algorithm) []byte {
 // records collects what all generations list, and sorts it by path. The paths of directories
 // end in a slash there, so that they come before everything below them and nothing else.
 //
-// manifest.Builder serves to sort, with keys in place of paths. A key is the path, a
-// separator that no XML document can hold, and fields of a fixed length that put the deepest
-// history first and its oldest generation first:
+// They are the keys of a sorter: the path, a separator that no XML document can hold, and fields of
+// a fixed length that put the deepest history first and its oldest generation first:
 //
 //	depth (6 digits, counted down) generation (6) position (2) action (1) algorithm (1) hash
 type records struct {
-	sorter *manifest.Builder
+	sorter *extsort.Sorter
 }
 
 const (
@@ -54,8 +53,8 @@ const (
 	sortedPart = 6 + 6 + 2 + 1 + 1
 )
 
-func newRecords(newSpill func() (manifest.Spill, error)) *records {
-	return &records{manifest.NewBuilder(nil, newSpill, 8<<20)}
+func newRecords(newSpill func() (extsort.Spill, error)) *records {
+	return &records{extsort.New(newSpill, 8<<20)}
 }
 
 func (r *records) close() error { return r.sorter.Close() }
@@ -68,7 +67,7 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 	}
 	prefix += separator + fmt.Sprintf("%06d%06d", maxDepth-depth, generation)
 	if l.IsDir {
-		return r.sorter.Put(manifest.Entry{Path: prefix})
+		return r.sorter.Add([]byte(prefix), nil)
 	}
 	for i, d := range l.Digests {
 		failed := "-"
@@ -77,7 +76,7 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 		}
 		algorithm := strconv.Itoa(slices.Index(algorithms, d.Algorithm))
 		key := prefix + fmt.Sprintf("%02d", min(i, 99)) + failed + algorithm + hex.EncodeToString(d.Sum)
-		if err := r.sorter.Put(manifest.Entry{Path: key}); err != nil {
+		if err := r.sorter.Add([]byte(key), nil); err != nil {
 			return err
 		}
 	}
@@ -102,9 +101,10 @@ func (r *records) each(yield func(*Record) error) error {
 		}
 		return yield(&current)
 	}
-	err := r.sorter.Each(func(e manifest.Entry) error {
-		cut := strings.LastIndex(e.Path, separator)
-		name, fields := e.Path[:cut], e.Path[cut+len(separator):]
+	err := r.sorter.EachLast(func(key, _ []byte) error {
+		text := string(key)
+		cut := strings.LastIndex(text, separator)
+		name, fields := text[:cut], text[cut+len(separator):]
 		below, err := strconv.Atoi(fields[:6])
 		if err != nil {
 			return err

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -25,7 +25,7 @@ type Tree struct {
 // checks them against their chains and their references. A tree may have no history.
 // newSpill makes a temporary for what does not fit into memory. The error is a *ChainError
 // if a history is not as its chain says.
-func Open(root *fsys.Dir, nested []string, newSpill func() (manifest.Spill, error)) (_ *Tree, err error) {
+func Open(root *fsys.Dir, nested []string, newSpill func() (extsort.Spill, error)) (_ *Tree, err error) {
 	t := &Tree{root: root, records: newRecords(newSpill)}
 	defer func() {
 		if err != nil {

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -119,6 +120,9 @@ func TestTheViewFitsAndItsFieldsDoNotMove(t *testing.T) {
 	values := []int64{0, 1, 999, 1000, 999_499, 999_500, 9_994_999, 123_456_789, 999_950_000_000, 5e15, 9e18}
 	names := []string{"", "a", strings.Repeat("日本e\u0301\n", 40)}
 	for columns := range 200 {
+		if columns > 100 && columns%10 != 0 && os.Getenv("SEALIFT_LARGE") != "1" {
+			continue // nothing is left out of lines as wide as these
+		}
 		for i, total := range values {
 			at, end := -1, -1
 			for _, bytes := range values {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -25,16 +26,18 @@ var styleText string
 var scriptText string
 
 // pageTemplate has the page in two parts, before and after the rows of the files. Rows are
-// written without the template, because there may be many.
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"grouped": units.Grouped,
-	"size":    units.Size,
-	"name":    quote.Name,
-	"plain":   quote.Plain,
-	"text":    quote.Text,
-	"capital": capital,
-	"count":   units.Plural,
-}).Parse(pageText))
+// written without the template, because there may be many. Only a run that writes a report parses it.
+var pageTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"grouped": units.Grouped,
+		"size":    units.Size,
+		"name":    quote.Name,
+		"plain":   quote.Plain,
+		"text":    quote.Text,
+		"capital": capital,
+		"count":   units.Plural,
+	}).Parse(pageText))
+})
 
 // view is the data of the template.
 type view struct {
@@ -67,7 +70,7 @@ type histogramView struct {
 // they do not fit: see [Page.WithoutFiles].
 func (p *Page) Write(w io.Writer) error {
 	v := p.view()
-	if err := pageTemplate.ExecuteTemplate(w, "head", v); err != nil {
+	if err := pageTemplate().ExecuteTemplate(w, "head", v); err != nil {
 		return err
 	}
 	if v.Listed {
@@ -75,7 +78,7 @@ func (p *Page) Write(w io.Writer) error {
 			return err
 		}
 	}
-	return pageTemplate.ExecuteTemplate(w, "tail", v)
+	return pageTemplate().ExecuteTemplate(w, "tail", v)
 }
 
 // WithoutFiles removes the list of files from the page and gives the reason.

@@ -66,13 +66,17 @@ func (l *Log) openClock() error {
 		return err
 	}
 	l.clockDir = dir
-	if l.clock, err = dir.Create(false); err != nil {
+	if l.clock, err = dir.Create(true); err != nil { // network file systems have no files without a name
 		return err
 	}
 	info, err := l.clock.Stat()
 	l.Owner = info.UID
 	return err
 }
+
+// Clock returns the file in the destination's journal that shows the time there, or nil if the log
+// is in the journal itself. The caller may change its mode, owner and times.
+func (l *Log) Clock() *fsys.Pending { return l.clock }
 
 // now returns the time at the destination. A file there that was changed earlier has no
 // later change time.
@@ -130,7 +134,7 @@ func (l *Log) readEarlier(earlier []EarlierAttempt) error {
 	return nil
 }
 
-// beginAttempt begins the log with the records of earlier attempts, and syncs it.
+// beginAttempt begins the log with the records of earlier attempts, durably.
 func (l *Log) beginAttempt(id string) error {
 	var err error
 	if l.known == nil {
@@ -146,7 +150,7 @@ func (l *Log) beginAttempt(id string) error {
 		l.mu.file = nil
 		return err
 	}
-	return errors.Join(l.mu.file.Sync(), l.journal.dir.Sync())
+	return l.journal.dir.Sync() // place has synced the log
 }
 
 // copyLog begins a log with the valid part of the one that was read.

@@ -94,7 +94,7 @@ func (l *Log) Checkpoint(flush func(*Group) error) error {
 }
 
 // LastCheckpoint is a Checkpoint that does not sync the log, for a run that is about to
-// remove it.
+// remove it, or that needs it only to be done again.
 func (l *Log) LastCheckpoint(flush func(*Group) error) error {
 	return l.checkpoint(flush, func(*fsys.Pending) error { return nil })
 }

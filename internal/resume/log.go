@@ -143,6 +143,14 @@ func (l *Log) Add(f *journal.File, separately bool) {
 	l.mu.total += f.Size
 }
 
+// SyncedNames says that the caller has synced the directory with this path, "." for the root,
+// and adds no more files in it. So checkpoints need not sync it.
+func (l *Log) SyncedNames(dir string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.mu.dirs, dir)
+}
+
 // Flush writes the records of the added files, and of the progress of large files, to the
 // system. If this process is killed, the next run finds these records. It can prove them by
 // reading the files.

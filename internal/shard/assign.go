@@ -39,7 +39,7 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 		e.sequence++
 		return yield(&e)
 	}
-	err := p.mu.names.each(func(key, value []byte) error {
+	err := p.mu.names.Each(func(key, value []byte) error {
 		k, err := splitKey(key)
 		if err != nil {
 			return err
@@ -171,7 +171,7 @@ func splitKey(key []byte) (k nameKey, err error) {
 	folded, rest, ok2 := bytes.Cut(rest, []byte{0})
 	name, rest, ok3 := bytes.Cut(rest, []byte{0})
 	if !ok1 || !ok2 || !ok3 || len(rest) == 0 {
-		return k, spillError(errFields)
+		return k, errRecord
 	}
 	cluster := len(dir) + 1 + len(folded)
 	return nameKey{
@@ -244,7 +244,7 @@ func (p *Planner) addMissing(m Missing) error {
 		return nil
 	}
 	key := binary.BigEndian.AppendUint16(nil, uint16(m.List))
-	return p.mu.missing.add(append(key, m.Path...), nil)
+	return p.mu.missing.Add(append(key, m.Path...), nil)
 }
 
 // groupUnit marks ids of units that are hard link groups.

@@ -91,6 +91,8 @@ type Attempt struct {
 	}
 	renewing sync.Mutex // a renewal is under way
 	counter  uint64     // what was written last; guarded by renewing
+
+	finished bool // Finish has made the record
 }
 
 // OpenEarlier opens the directory of an earlier attempt.
@@ -184,7 +186,9 @@ func (a *Attempt) claim(ctx context.Context) error {
 			return err
 		}
 		a.counter, a.mu.renewed = 1, begun
-		return errors.Join(a.writeFile(counterName, "1\n"), a.shard.SyncToDrive())
+		// The directory is on the device before any temporary has the attempt's id in its name. The
+		// counter is for other processes only: an attempt that has lost it is dead after the same time.
+		return errors.Join(a.replaceFile(counterName, "1\n"), a.shard.SyncToDrive())
 	}
 }
 
@@ -299,7 +303,8 @@ func (a *Attempt) checkSuccessor() error {
 }
 
 // Finish records that every entry of the shard has an outcome. All else that the attempt has
-// written is on the device before. The error is ErrSuperseded or ErrRightLost if another attempt
+// written is on the device before, except the names of the parts: they are synced with that of
+// the candidate. The error is ErrSuperseded or ErrRightLost if another attempt
 // has to finish the shard.
 func (a *Attempt) Finish(record Finished) error {
 	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
@@ -329,7 +334,11 @@ func (a *Attempt) Finish(record Finished) error {
 	case err != nil:
 		return err
 	}
-	return a.shard.SyncToDrive()
+	if err := a.shard.SyncToDrive(); err != nil {
+		return err
+	}
+	a.finished = true
+	return nil
 }
 
 // isOwn reports whether the finish record is that of this attempt: NFS may report that a name
@@ -348,6 +357,9 @@ func (a *Attempt) isOwn() bool {
 // else has ended; if the process dies before, Close is enough.
 func (a *Attempt) End() error {
 	defer a.Close()
+	if a.finished { // if it is lost, an attempt that runs the shard again waits
+		return a.replaceFile(endedName, "ended\n")
+	}
 	return a.writeFile(endedName, "ended\n")
 }
 
@@ -361,19 +373,41 @@ func (a *Attempt) Close() {
 
 // writeFile writes a small file into the directory of the attempt, atomically and durably.
 func (a *Attempt) writeFile(name, text string) error {
-	file, err := a.Dir.Create(false)
+	file, err := a.newFile(text)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(file.WriteAt([]byte(text), 0), file.SyncToDrive())
-	if err == nil {
-		err = file.CommitReplacing(name)
+	defer file.Abort()
+	if err := file.SyncToDrive(); err != nil {
+		return err
 	}
-	if err != nil {
-		file.Abort()
+	if err := file.CommitReplacing(name); err != nil {
 		return err
 	}
 	return a.Dir.SyncToDrive()
+}
+
+// replaceFile is writeFile for a file that may be lost, or empty, after a power cut.
+func (a *Attempt) replaceFile(name, text string) error {
+	file, err := a.newFile(text)
+	if err != nil {
+		return err
+	}
+	defer file.Abort()
+	return file.CommitReplacing(name)
+}
+
+// newFile creates a file with this text, which has no name yet, in the directory of the attempt.
+func (a *Attempt) newFile(text string) (*fsys.Pending, error) {
+	file, err := a.Dir.Create(false)
+	if err != nil {
+		return nil, err
+	}
+	if err := file.WriteAt([]byte(text), 0); err != nil {
+		file.Abort()
+		return nil, err
+	}
+	return file, nil
 }
 
 // observer decides whether an attempt of another process is dead.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -113,7 +114,7 @@ func (p *Planner) AddCheck(c *Check, size int64) error {
 	p.mu.totals.Entries++
 	p.mu.totals.Bytes = addCost(p.mu.totals.Bytes, size)
 	p.mu.cost = addCost(p.mu.cost, costOf(fsys.Regular, size))
-	p.note(p.mu.names.add(p.mu.key, p.mu.value))
+	p.note(p.mu.names.Add(p.mu.key, p.mu.value))
 	return p.mu.err
 }
 
@@ -145,7 +146,7 @@ func (p *Planner) writeChecks(ctx context.Context) ([]File, error) {
 	w := &shardWriter{dir: dir, id: p.id, files: files}
 	defer w.abort()
 	var before int64 // cost of the files so far
-	err = p.mu.names.each(func(_, value []byte) error {
+	err = p.mu.names.Each(func(_, value []byte) error {
 		size := int64(binary.BigEndian.Uint64(value))
 		cost := costOf(fsys.Regular, size)
 		middle := float64(before) + float64(cost)/2
@@ -165,7 +166,7 @@ func (p *Planner) writeChecks(ctx context.Context) ([]File, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.names.close()
+	_ = p.mu.names.Close() // a temporary that is not needed any more
 	return files, errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
 }
 
@@ -233,7 +234,7 @@ func (d CheckDigest) Expected() hash.Expected {
 // ResultWriter writes the results of an attempt. It is used from one goroutine.
 type ResultWriter struct {
 	attempt *Attempt
-	sorter  *sorter
+	sorter  *extsort.Sorter
 }
 
 // NewResults begins the results of the attempt. The caller must call Close.
@@ -252,7 +253,7 @@ func (w *ResultWriter) Put(place int64, r *CheckResult) error {
 	if err != nil {
 		return err
 	}
-	return w.sorter.add(binary.BigEndian.AppendUint64(nil, uint64(place)), append(text, '\n'))
+	return w.sorter.Add(binary.BigEndian.AppendUint64(nil, uint64(place)), append(text, '\n'))
 }
 
 // Finish writes the part, durably. elapsed is how long the task has checked.
@@ -268,7 +269,7 @@ func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 	}
 	err = f.write(append(text, '\n'))
 	if err == nil {
-		err = w.sorter.each(func(_, value []byte) error { return f.write(value) })
+		err = w.sorter.Each(func(_, value []byte) error { return f.write(value) })
 	}
 	if err != nil {
 		f.file.Abort()
@@ -278,7 +279,7 @@ func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 }
 
 // Close frees what the writer uses. It may be called after Finish.
-func (w *ResultWriter) Close() { w.sorter.close() }
+func (w *ResultWriter) Close() { _ = w.sorter.Close() }
 
 // ResultReader reads the results of a finished shard.
 type ResultReader struct {

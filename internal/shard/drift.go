@@ -6,6 +6,8 @@ import (
 	"errors"
 	"hash/maphash"
 	"io"
+
+	"github.com/seed65876f4f/sealift/internal/extsort"
 )
 
 // Drift finds names that the source has and the plan lacks, in directories that have changed
@@ -13,7 +15,7 @@ import (
 // goroutine.
 type Drift struct {
 	store  *Store
-	sorter *sorter
+	sorter *extsort.Sorter
 	seed   maphash.Seed
 	listed []uint64 // bits of directories with a listed name; several directories may share one
 }
@@ -33,7 +35,7 @@ func (s *Store) NewDrift() *Drift {
 }
 
 // Close frees what the search uses.
-func (d *Drift) Close() { d.sorter.close() }
+func (d *Drift) Close() { _ = d.sorter.Close() }
 
 // Listed adds a name that a directory has now. Every name of a directory that the copy has to
 // take is added, or none.
@@ -49,7 +51,7 @@ func (d *Drift) bit(path string) uint64 {
 }
 
 func (d *Drift) add(path string, statement byte) error {
-	return d.sorter.add(append([]byte(path), 0, statement), nil)
+	return d.sorter.Add(append([]byte(path), 0, statement), nil)
 }
 
 // planned adds a path of the plan, if its directory was listed.
@@ -63,14 +65,14 @@ func (d *Drift) planned(path string) error {
 // Each calls yield for each listed path that the plan lacks. It reads the whole plan, if any path
 // was listed.
 func (d *Drift) Each(ctx context.Context, yield func(path string) error) error {
-	if d.sorter.empty() {
+	if d.sorter.Empty() {
 		return nil
 	}
 	if err := d.readPlan(ctx); err != nil {
 		return err
 	}
 	var last []byte // that is planned
-	return d.sorter.each(func(key, _ []byte) error {
+	return d.sorter.Each(func(key, _ []byte) error {
 		path, statement := key[:len(key)-2], key[len(key)-1]
 		switch {
 		case statement == driftPlanned:

@@ -32,7 +32,7 @@ func planDirs(t *testing.T, files, dirs []string) *Store {
 func driftOf(t *testing.T, s *Store, memory int, listed ...string) (found []string) {
 	d := s.NewDrift()
 	defer d.Close()
-	d.sorter.memory = memory
+	d.sorter = newSorter(s.dir, memory)
 	for _, path := range listed {
 		require.NoError(t, d.Listed(path))
 	}

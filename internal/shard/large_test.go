@@ -16,12 +16,15 @@ import (
 // A plan of many entries uses little memory, also if manifests of the source and of the
 // destination list each of them. The entries do not exist.
 func TestMemoryOfALargePlan(t *testing.T) {
-	entries, limit := 200_000, uint64(150<<20)
+	o := planOptions(0)
+	entries, limit := 50_000, uint64(32<<20)
+	o.memory = 1 << 20 // of each sort
 	if os.Getenv("SEALIFT_LARGE") == "1" {
 		entries, limit = 10_000_000, 300<<20
+		o.memory = 0 // the default
 	}
 	dir, _ := openTemp(t)
-	p, err := NewPlanner(dir, planOptions(0))
+	p, err := NewPlanner(dir, o)
 	require.NoError(t, err)
 	defer p.Close()
 	var peak uint64

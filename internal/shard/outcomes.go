@@ -45,8 +45,8 @@ func outcomesHead(id string, shard, attempt int) string {
 // first. It is used from one goroutine.
 type OutcomeWriter struct {
 	attempt *Attempt
-	file    *fsys.Pending // the outcomes, until the counts are known
-	size    int64         // of file
+	file    *fsys.Spill // the outcomes, until the counts are known
+	size    int64       // that was written to out, in bytes
 	out     *bufio.Writer
 }
 
@@ -56,8 +56,8 @@ func (a *Attempt) NewOutcomes() (*OutcomeWriter, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &OutcomeWriter{attempt: a, file: file}
-	w.out = bufio.NewWriterSize(&appender{file: file, offset: &w.size}, runBuffer)
+	w := &OutcomeWriter{attempt: a, file: &fsys.Spill{Pending: file}}
+	w.out = bufio.NewWriterSize(w.file, fileBuffer)
 	return w, nil
 }
 
@@ -71,12 +71,14 @@ func (w *OutcomeWriter) Put(o Outcome) error {
 	}
 	text, err := json.Marshal(o)
 	if err == nil {
-		_, err = w.out.Write(append(text, '\n'))
+		var n int
+		n, err = w.out.Write(append(text, '\n'))
+		w.size += int64(n)
 	}
 	return err
 }
 
-// Finish writes the part, durably. counts is the first object.
+// Finish writes the part, as PartWriter.Finish does. counts is the first object.
 func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 	text, err := json.Marshal(counts)
 	if err == nil {
@@ -103,8 +105,8 @@ func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 
 // copyTo copies the outcomes.
 func (w *OutcomeWriter) copyTo(f *planFile) error {
-	in := io.NewSectionReader(fsys.ReaderAt{File: &w.file.File}, 0, w.size)
-	buf := make([]byte, runBuffer)
+	in := io.NewSectionReader(w.file, 0, w.size)
+	buf := make([]byte, fileBuffer)
 	for {
 		n, err := in.Read(buf)
 		if err := f.write(buf[:n]); err != nil {

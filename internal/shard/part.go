@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -44,7 +45,7 @@ const partMemory = 8 << 20
 type PartWriter struct {
 	attempt *Attempt
 	target  int
-	sorter  *sorter
+	sorter  *extsort.Sorter
 	value   []byte
 }
 
@@ -67,17 +68,17 @@ func (w *PartWriter) Put(l Line) error {
 		l.Digests = nil
 	}
 	w.value = appendLine(w.value[:0], &l)
-	return w.sorter.add([]byte(l.Path), w.value)
+	return w.sorter.Add([]byte(l.Path), w.value)
 }
 
 // Each calls yield for the lines in manifest order. The line is valid during the call. What is
 // put after that is in later calls.
 func (w *PartWriter) Each(yield func(*Line) error) error {
 	var last *Line
-	err := w.sorter.each(func(_, value []byte) error {
+	err := w.sorter.Each(func(_, value []byte) error {
 		l, err := parseLine(bytes.TrimSuffix(value, []byte{'\n'}), w.attempt.store.Plan.Options.Hashes)
 		if err != nil {
-			return spillError(err)
+			return errors.Join(errRecord, err)
 		}
 		if last != nil && last.Path == l.Path {
 			last.add(l)
@@ -111,7 +112,7 @@ func (l *Line) add(next *Line) {
 	}
 }
 
-// Finish writes the part, durably.
+// Finish writes the part. Its content is durable; its name is after Attempt.Finish.
 func (w *PartWriter) Finish() (Part, error) {
 	f, err := createFile(w.attempt.Dir, w.attempt.linesHead(w.target))
 	if err != nil {
@@ -130,7 +131,7 @@ func (w *PartWriter) Finish() (Part, error) {
 }
 
 // Close frees what the writer uses. It may be called after Finish.
-func (w *PartWriter) Close() { w.sorter.close() }
+func (w *PartWriter) Close() { _ = w.sorter.Close() }
 
 func (a *Attempt) linesHead(target int) string {
 	return linesHead(a.store.Plan.ID, a.index, a.Number, target)
@@ -140,13 +141,14 @@ func linesHead(id string, shard, attempt, target int) string {
 	return fmt.Sprintf("sealift-lines %s %d %d %d\n", id, shard, attempt, target)
 }
 
-// commitPart completes a part and gives it its name in the directory of the attempt.
+// commitPart completes a part and gives it its name in the directory of the attempt. Attempt.Finish
+// syncs the directory.
 func (a *Attempt) commitPart(f *planFile, name string) (Part, error) {
 	var about File
 	if err := f.commit(name, &about); err != nil {
 		return Part{}, err
 	}
-	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, a.Dir.SyncToDrive()
+	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, nil
 }
 
 // appendLine appends a line:

@@ -56,7 +56,7 @@ func TestLinesAreSortedAndJoined(t *testing.T) {
 		s, a := beginOne(t, file("a", 1))
 		w := a.NewPart(0)
 		defer w.Close()
-		w.sorter.memory = memory
+		w.sorter = newSorter(a.Dir, memory)
 		put := func(l Line) { require.NoError(t, w.Put(l)) }
 		put(Line{Path: "sub/\xff\n\\ x", Digests: md5('1'), Size: 5, Mtime: -1, Replaced: true})
 		put(Line{Path: "b", Failed: true})

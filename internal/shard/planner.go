@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -45,10 +46,10 @@ type Planner struct {
 	id   string
 	mu   struct {
 		sync.Mutex
-		names   *sorter // statements about names; see statement
-		links   *sorter // names of files with several names
-		dirs    *sorter
-		missing *sorter
+		names   *extsort.Sorter // statements about names; see statement
+		links   *extsort.Sorter // names of files with several names
+		dirs    *extsort.Sorter
+		missing *extsort.Sorter
 		late    []Text
 		sample  []Sample
 		sampled int64 // entries that were candidates
@@ -95,8 +96,8 @@ const maxIndex = 1<<16 - 1
 
 // Close frees what Planner uses.
 func (p *Planner) Close() {
-	for _, s := range [...]*sorter{p.mu.names, p.mu.links, p.mu.dirs, p.mu.missing} {
-		s.close()
+	for _, s := range [...]*extsort.Sorter{p.mu.names, p.mu.links, p.mu.dirs, p.mu.missing} {
+		_ = s.Close() // a temporary that is not needed any more
 	}
 }
 
@@ -156,7 +157,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 		p.mu.value = append(p.mu.value[:0], byte(e.Kind))
 		p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
 		p.mu.linked++
-		p.note(p.mu.links.add(p.mu.key, p.mu.value))
+		p.note(p.mu.links.Add(p.mu.key, p.mu.value))
 	}
 	return p.mu.err
 }
@@ -175,9 +176,9 @@ func (p *Planner) AddDirectory(d Directory) error {
 		p.mu.key = append(append(p.mu.key, d.Path...), '/')
 	}
 	p.mu.value = appendDirectory(p.mu.value[:0], &d)
-	p.note(p.mu.dirs.add(p.mu.key, p.mu.value))
+	p.note(p.mu.dirs.Add(p.mu.key, p.mu.value))
 	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
-	p.note(p.mu.names.add(p.mu.key, []byte(d.Absent)))
+	p.note(p.mu.names.Add(p.mu.key, []byte(d.Absent)))
 	if d.Path != "" && p.opts.Collides != nil {
 		p.mu.value = p.mu.value[:0]
 		p.state(d.Path, aboutSubdirectory)
@@ -240,7 +241,7 @@ func (p *Planner) state(path string, about byte) {
 	if about >= aboutExpected {
 		p.mu.key, value = append(p.mu.key, p.mu.value...), nil
 	}
-	p.note(p.mu.names.add(p.mu.key, value))
+	p.note(p.mu.names.Add(p.mu.key, value))
 }
 
 func (p *Planner) note(err error) {
@@ -255,7 +256,7 @@ func (p *Planner) groupLinks(ctx context.Context) (groups []linkGroup, err error
 	groups = make([]linkGroup, 1, 1+p.mu.linked/2)
 	var file, first []byte // the file of the record before, and its path
 	var names int
-	err = p.mu.links.each(func(key, value []byte) error {
+	err = p.mu.links.Each(func(key, value []byte) error {
 		const idSize = 16
 		id, path := key[:idSize], key[idSize:]
 		if string(id) != string(file) {

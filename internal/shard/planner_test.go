@@ -330,11 +330,11 @@ func TestShardsAreBalanced(t *testing.T) {
 		"log":        func(int) int64 { return int64(1) << random.IntN(29) },
 		"one giant":  func(i int) int64 { return map[bool]int64{true: 4 << 40, false: 1 << 20}[i == 77] },
 		"few large":  func(i int) int64 { return map[bool]int64{true: 5 << 30, false: 10_000}[i%500 == 0] },
-		"descending": func(i int) int64 { return int64(20_000-i) << 10 },
+		"descending": func(i int) int64 { return int64(8_000-i) << 10 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			var nodes []node
-			for i := range 20_000 {
+			for i := range 8_000 {
 				n := file(fmt.Sprintf("%d/%d/%d", i%7, i%113, i), size(i))
 				if i%9 == 0 {
 					n.ino, n.links = uint64(i/2), 2
@@ -343,7 +343,7 @@ func TestShardsAreBalanced(t *testing.T) {
 			}
 			s := makePlan(t, planOptions(16), nodes)
 			assertBalanced(t, s)
-			assert.Len(t, homes(t, readShards(t, s)), 20_000)
+			assert.Len(t, homes(t, readShards(t, s)), 8_000)
 		})
 	}
 }

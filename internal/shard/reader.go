@@ -81,7 +81,7 @@ func (l *lines) check(head string) error {
 	if size != l.about.Size || hex.EncodeToString(whole.Sum(nil)) != l.about.SHA256 {
 		return errChanged
 	}
-	l.in = bufio.NewReaderSize(io.LimitReader(&sequential{file: l.file}, l.about.Size), runBuffer)
+	l.in = bufio.NewReaderSize(io.LimitReader(&sequential{file: l.file}, l.about.Size), fileBuffer)
 	line, err := l.next()
 	if err == nil && string(line)+"\n" != head {
 		err = &LineError{1, errors.New("it is not of this plan")}

@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -164,8 +165,8 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.mu.links.close()
-	if err := p.mu.names.seal(); err != nil {
+	_ = p.mu.links.Close() // a temporary that is not needed any more
+	if err := p.mu.names.Seal(); err != nil {
 		return nil, err
 	}
 	n := shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize)
@@ -207,8 +208,8 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 // writeShards writes all shards.
 func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
-	lines := newSorter(p.plan, p.opts.memory) // of shards, by shard and sequence
-	defer lines.close()
+	lines := newSorter(p.plan, p.opts.memory)     // of shards, by shard and sequence
+	defer lines.Close()                           //nolint:errcheck // a temporary that is not needed any more
 	counted := make([]uint64, len(a.groups)/64+1) // bits of groups whose bytes are counted
 	in := make([]uint64, len(files))              // the directory of each shard's last entry
 	var key, value []byte
@@ -216,7 +217,7 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
 		key = binary.BigEndian.AppendUint64(key, dir)
 		key = binary.BigEndian.AppendUint64(key, sequence)
-		return lines.add(key, value)
+		return lines.Add(key, value)
 	}
 	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
 		files[shard].Entries++
@@ -242,7 +243,7 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 	if err := d.endDirectory(); err != nil {
 		return nil, err
 	}
-	p.mu.names.close()
+	_ = p.mu.names.Close() // the same
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
@@ -252,7 +253,7 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 	}
 	defer dir.Close()
 	w := &shardWriter{dir: dir, id: id, files: files}
-	if err := lines.each(func(key, value []byte) error {
+	if err := lines.Each(func(key, value []byte) error {
 		if err := w.upTo(int(binary.BigEndian.Uint32(key))); err != nil {
 			return err
 		}
@@ -354,7 +355,6 @@ type planFile struct {
 	out    *bufio.Writer
 	digest hash.Hash
 	size   int64 // that was written to out
-	offset int64 // that was written to file
 }
 
 func createFile(dir *fsys.Dir, head string) (*planFile, error) {
@@ -363,7 +363,7 @@ func createFile(dir *fsys.Dir, head string) (*planFile, error) {
 		return nil, err
 	}
 	f := &planFile{file: file, digest: sha256.New()}
-	f.out = bufio.NewWriterSize(&appender{file: file, offset: &f.offset}, runBuffer)
+	f.out = bufio.NewWriterSize(&fsys.Writer{File: &file.File}, fileBuffer)
 	return f, f.write([]byte(head))
 }
 
@@ -401,14 +401,14 @@ func (p *Planner) writeMissing(ctx context.Context) (File, error) {
 }
 
 // writeSorted writes a file with a line for each record.
-func (p *Planner) writeSorted(ctx context.Context, records *sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
-	defer records.close()
+func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
+	defer records.Close() //nolint:errcheck // a temporary that is not needed any more
 	f, err := createFile(p.plan, head)
 	if err != nil {
 		return about, err
 	}
 	var line []byte
-	if err := records.each(func(key, value []byte) error {
+	if err := records.Each(func(key, value []byte) error {
 		about.Entries++
 		line = appendLine(line[:0], key, value)
 		return errors.Join(f.write(line), ctx.Err())

@@ -5,12 +5,11 @@
 //	                       ├─▶ lane: output 1 ──▶ writeback
 //	                       └─▶ lane: output 2 ──▶ writeback
 //
-// Blocks are the unit of count, skip and seek. Bytes move in buffers that suit the
-// processor's cache, whatever the size of a block. A block needs no allocation and no
-// message. Devices with records are the exception: there, a block is one read and one
-// write.
+// Blocks are only the unit of count, skip and seek. The stream moves in buffers that fit into
+// the processor's cache, whatever the size of a block. Devices with records, such as tapes,
+// are the exception: there, a block is one read and one write.
 //
-// Run opens and checks everything before it writes. For an output that fails, it reports
-// how much is on the device, and the others continue. A failing input
-// ends the copy at the first byte that cannot be read.
+// Run opens and checks everything before it writes. If an output fails, Run reports how much
+// is on its device, and continues with the others. If the input fails, the copy ends at the
+// first byte that cannot be read.
 package stream

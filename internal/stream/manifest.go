@@ -13,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// checkManifest finds the place of the manifest, and refuses one that could have no
-// line.
+// checkManifest opens the manifest. It refuses one that could have no line, because neither an
+// output nor the input can be listed.
 func (r *run) checkManifest() error {
 	if r.opts.Manifest == "" {
 		return nil
@@ -44,7 +44,7 @@ func (r *run) checkManifest() error {
 	return err
 }
 
-// refuseManifest refuses a manifest that is copied or written to.
+// refuseManifest returns an error if the existing manifest is the input or an output.
 func (r *run) refuseManifest(info fsys.Info) error {
 	switch {
 	case r.in.Info.ID == info.ID:
@@ -69,9 +69,9 @@ func (r *run) inputCanBeListed() bool {
 
 func (o *output) canBeListed(seek int64) bool { return hasContent(o.name, o.to) && seek == 0 }
 
-// leadsTo reports whether the name is still that of what was opened: who reads the
-// manifest opens it by name.
-func (r *run) leadsTo(name string, s *fsys.Stream) (bool, error) {
+// namesStream reports whether the name still leads to the stream. A reader of the manifest
+// opens the file by its name.
+func (r *run) namesStream(name string, s *fsys.Stream) (bool, error) {
 	now, err := r.opts.FS.StatPath(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -79,13 +79,13 @@ func (r *run) leadsTo(name string, s *fsys.Stream) (bool, error) {
 	return now.ID == s.Info.ID, err
 }
 
-// isStream reports whether the output holds the stream and nothing else. Call it before
-// the output is closed.
+// isStream reports whether the output contains the stream and nothing else. Call it before the
+// output is closed.
 func (o *output) isStream() (bool, error) {
 	if o.failed || !o.canBeListed(o.base) {
 		return false, nil
 	}
-	if same, err := o.run.leadsTo(o.name, o.to); !same || err != nil {
+	if same, err := o.run.namesStream(o.name, o.to); !same || err != nil {
 		return false, err
 	}
 	if o.to.Info.Kind == fsys.BlockDevice {
@@ -95,12 +95,12 @@ func (o *output) isStream() (bool, error) {
 	return now.Size == o.written, err
 }
 
-// isStream reports whether the input, as it stands, is the stream.
+// isStream reports whether the input was read completely and has not changed since.
 func (in *input) isStream() (bool, error) {
 	if !in.run.inputCanBeListed() {
 		return false, nil
 	}
-	if same, err := in.run.leadsTo(in.run.opts.Input, in.Stream); !same || err != nil {
+	if same, err := in.run.namesStream(in.run.opts.Input, in.Stream); !same || err != nil {
 		return false, err
 	}
 	if in.Info.Kind == fsys.BlockDevice {
@@ -110,7 +110,8 @@ func (in *input) isStream() (bool, error) {
 	return now.Size == in.total && now.Mtime == in.Info.Mtime && now.Ctime == in.Info.Ctime, err
 }
 
-// writeManifest lists what is the stream: the outputs, or else the input.
+// writeManifest writes a line for each output that contains exactly the stream. If there is
+// none, it lists the input.
 func (r *run) writeManifest() {
 	if r.manifest == nil {
 		return

@@ -45,7 +45,7 @@ func (r *run) open() error {
 	return r.position()
 }
 
-// openKind opens all that is a fifo, or is none.
+// openKind opens the input and the outputs that are fifos, or those that are not.
 func (r *run) openKind(fifos bool) error {
 	o := r.opts
 	if r.in.Stream == nil && r.isFifo(o.Input) == fifos {
@@ -94,7 +94,8 @@ func (r *run) openOutput(name string) (s *fsys.Stream, created bool, err error) 
 	return r.opts.FS.OpenOutput(name, r.stop)
 }
 
-// refuse makes a refusal of an error of opening, unless the run was stopped.
+// refuse turns an error of opening into a refusal. If the run was stopped, it returns the
+// cause.
 func (r *run) refuse(name string, err error) error {
 	switch {
 	case errors.Is(err, fsys.ErrStopped):
@@ -109,11 +110,11 @@ func cannotSeek(name string) error {
 	return failure.Refuse("%s: --seek is not possible: it has no offsets to seek to", quote.Name(name))
 }
 
-// check refuses what is open already and makes no sense.
+// check refuses combinations of the open input and outputs that make no sense.
 func (r *run) check() error {
-	seen := map[thing]string{}
+	seen := map[storage]string{}
 	add := func(name string, s *fsys.Stream) error {
-		t, ok := thingOf(s)
+		t, ok := storageOf(s)
 		if !ok {
 			return nil
 		}
@@ -145,25 +146,26 @@ func (r *run) check() error {
 	return nil
 }
 
-// thing identifies a file or a block device, whatever it is called.
-type thing struct {
+// storage identifies a file or a block device, whichever name was used to open it.
+type storage struct {
 	device bool
 	id     fsys.ID
 }
 
-// thingOf is not ok for what may be read and written by several at a time.
-func thingOf(s *fsys.Stream) (t thing, ok bool) {
+// storageOf returns the storage of a stream. ok is false for pipes and other streams that
+// several processes may use at the same time.
+func storageOf(s *fsys.Stream) (t storage, ok bool) {
 	switch s.Info.Kind {
 	case fsys.Regular:
-		return thing{id: s.Info.ID}, true
-	case fsys.BlockDevice: // which may have several nodes
-		return thing{device: true, id: fsys.ID{Dev: s.Info.Rdev}}, true
+		return storage{id: s.Info.ID}, true
+	case fsys.BlockDevice: // several device nodes can lead to one device
+		return storage{device: true, id: fsys.ID{Dev: s.Info.Rdev}}, true
 	}
-	return thing{}, false
+	return storage{}, false
 }
 
-// position finds the offsets where everything begins, and skips what of the input
-// can only be read.
+// position sets the offsets at which the outputs and the input begin. If the input cannot
+// seek, it reads the bytes that --skip leaves out.
 func (r *run) position() error {
 	for _, out := range r.outputs {
 		if err := out.place(r.seek); err != nil {
@@ -176,12 +178,12 @@ func (r *run) position() error {
 	}
 	r.in.off = in.Start
 	switch {
-	case in.Seeks && in.Size > 0: // of those in /proc the size is not known
+	case in.Seeks && in.Size > 0: // files in /proc have the size 0
 		if r.in.off += r.skip; r.skip > 0 && r.in.off > in.Size {
 			return r.skippedTooFar(in.Size - in.Start)
 		}
 	case r.skip > 0 && !in.Skip(r.skip):
-		return r.readAway()
+		return r.skipByReading()
 	}
 	return nil
 }
@@ -191,7 +193,7 @@ func (r *run) skippedTooFar(has int64) error {
 		Err: fmt.Errorf("--skip leads beyond the end: %d bytes are to be skipped, and there are %d", r.skip, max(has, 0))}
 }
 
-// place finds where the output begins.
+// place sets the offset at which the stream begins in the output.
 func (o *output) place(seek int64) error {
 	s := o.to
 	switch {
@@ -199,14 +201,14 @@ func (o *output) place(seek int64) error {
 		if seek > 0 && !s.Skip(seek) {
 			return cannotSeek(o.name)
 		}
-		o.base = max(s.Size, 0) // of a file that is appended to
+		o.base = max(s.Size, 0) // the end of the file, if it is appended to
 		return nil
 	case seek > math.MaxInt64-s.Start:
 		return failure.Refuse("%s: --seek leads beyond what 64 bits can count", quote.Name(o.name))
 	}
 	o.base = s.Start + seek
 	if s.Info.Kind == fsys.BlockDevice {
-		if o.standing = math.MaxInt64; o.base > s.Size {
+		if o.oldEnd = math.MaxInt64; o.base > s.Size {
 			return failure.Refuse("%s: --seek leads beyond its end: it has %d bytes", quote.Name(o.name), s.Size)
 		}
 	}
@@ -215,8 +217,8 @@ func (o *output) place(seek int64) error {
 	return nil
 }
 
-// undo removes the files that were created, since nothing was written. Another
-// process may have filled or replaced them while the run waited for a fifo.
+// undo removes the files that this run created, after a refusal. It keeps a file that another
+// process has filled or replaced while the run waited for a fifo.
 func (r *run) undo() {
 	for _, out := range r.outputs {
 		if out != nil && out.created {
@@ -225,7 +227,7 @@ func (r *run) undo() {
 	}
 }
 
-// close gives everything back that is still open.
+// close closes everything that is still open.
 func (r *run) close() {
 	if r.in.Stream != nil {
 		r.in.Close()

@@ -10,27 +10,27 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// DefaultBlockSize is that of copy, in bytes. Only counting depends on it: see
-// unit.
+// DefaultBlockSize is the default size of a block, in bytes, the same as for copy. It affects
+// only counting, not the size of buffers.
 const DefaultBlockSize = 128 << 10
 
-// Options say what to copy where, and how.
+// Options describe the input, the outputs, and how to copy.
 type Options struct {
 	Input   string   // as the user named it; "-" for Stdin
 	Outputs []string // as the user named them; "-" for Stdout; at least one
 	Stdin   *os.File
 	Stdout  *os.File
 
-	FS *fsys.FS // nil for the system's own; tests give others
+	FS *fsys.FS // nil for the real file system; tests inject others
 
 	BlockSize int64   // bytes
-	Count     *Amount // to copy; nil for all
-	Skip      Amount  // of the input
-	Seek      Amount  // in the outputs
+	Count     *Amount // how much to copy; nil for all
+	Skip      Amount  // how much of the input to leave out at its beginning
+	Seek      Amount  // where to begin in the outputs
 
-	NoTruncate bool // what an output holds behind the stream stays
-	Sparse     bool // zeros become holes
-	Unsynced   bool // nothing is flushed to a device
+	NoTruncate bool // keep the content of an output after the end of the stream
+	Sparse     bool // make holes of zeros
+	Unsynced   bool // do not flush outputs to their devices
 	Cache      pipe.CacheMode
 
 	Hashes   []hash.Algorithm
@@ -38,13 +38,13 @@ type Options struct {
 
 	BytesPerSecond int64 // 0 for no limit
 
-	// Report receives what is worth telling while it happens, from several
-	// goroutines. May be nil.
+	// Report receives failures and warnings as they happen, from several goroutines. It may be
+	// nil.
 	Report func(Event)
 }
 
-// Event is a failure (Err is a *failure.FileError where a name is concerned) or a
-// warning.
+// Event is a failure or a warning. The Err of a failure that concerns a name is a
+// *failure.FileError.
 type Event struct {
 	Warning bool
 	Err     error
@@ -56,7 +56,7 @@ type Amount struct {
 	Bytes bool
 }
 
-// in returns the amount in bytes; not ok if 64 bits cannot count them.
+// in returns the amount in bytes. ok is false if it does not fit into 64 bits.
 func (a Amount) in(block int64) (n int64, ok bool) {
 	if a.Bytes {
 		return a.N, true
@@ -73,13 +73,13 @@ type Records struct {
 	Partial int64
 }
 
-// Summary is the account of a run.
+// Summary has the results of a run.
 type Summary struct {
 	In       Records
 	Outputs  []Written
-	Bytes    int64 // written to the output that has most
+	Bytes    int64 // written to the output that got the most
 	Elapsed  time.Duration
-	Complete bool // the input was read as far as was asked for
+	Complete bool // the input was read to its end, or to Options.Count
 	Digests  hash.Digests
 	Errors   int64  // each was reported
 	Manifest string // as the user named it; "" if none was written
@@ -87,7 +87,7 @@ type Summary struct {
 	Dropped  int    // lines of the previous manifest for files that are gone or were changed
 }
 
-// Written is the account of an output.
+// Written describes how much an output got.
 type Written struct {
 	Name    string // as the user named it
 	Records Records

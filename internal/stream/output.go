@@ -11,7 +11,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// output writes the stream to one place. It is its lane's until the flow is closed.
+// output writes the stream to one file, device or pipe. Only its lane uses it until the flow
+// is closed.
 type output struct {
 	run       *run
 	name      string // as the user named it
@@ -20,7 +21,7 @@ type output struct {
 	truncates bool
 	sparse    bool
 	base      int64 // offset of the stream's first byte in the file
-	standing  int64 // what the file holds from here on need not be overwritten
+	oldEnd    int64 // end of the old content in the file; zeros after it need not be written
 	end       int64 // end of the last byte that was written, and is no hole
 
 	written int64   // bytes of the stream, holes included
@@ -37,8 +38,8 @@ type output struct {
 	}
 }
 
-// prepare truncates the file. The run may have waited for a fifo since the file
-// was opened, so prepare reads its state again.
+// prepare truncates the file. It reads the state of the file again, because the run may have
+// waited for a fifo since it opened the file.
 func (o *output) prepare() error {
 	if o.to.Info.Kind != fsys.Regular || !o.to.Seeks {
 		return nil
@@ -47,11 +48,11 @@ func (o *output) prepare() error {
 	if err != nil {
 		return err
 	}
-	o.standing = now.Size
-	if !o.truncates || o.standing == o.base {
+	o.oldEnd = now.Size
+	if !o.truncates || o.oldEnd == o.base {
 		return nil
 	}
-	o.standing = o.base
+	o.oldEnd = o.base
 	return o.to.Truncate(o.base)
 }
 
@@ -98,31 +99,31 @@ func (o *output) write(data []byte, at int64) error {
 	return err
 }
 
-// hole leaves zeros out. Old content at their place must not become visible.
+// hole makes a hole of zeros where that is possible. It writes zeros over old content.
 func (o *output) hole(zeros []byte, at int64) error {
 	if o.to.Info.Kind == fsys.BlockDevice && int64(len(zeros)) > o.to.Size-at {
-		return o.write(zeros, at) // a range that leads beyond the end is cut off without an error
+		return o.write(zeros, at) // Zero would cut off a range beyond the end without an error
 	}
-	stands := max(min(int64(len(zeros)), o.standing-at), 0)
-	if stands > 0 {
-		err := o.to.Zero(at, stands)
+	old := max(min(int64(len(zeros)), o.oldEnd-at), 0)
+	if old > 0 {
+		err := o.to.Zero(at, old)
 		if fsys.Unsupported(err) || fsys.InvalidArgument(err) || fsys.NotPermitted(err) {
-			err = o.write(zeros[:stands], at)
+			err = o.write(zeros[:old], at)
 		} else if err == nil {
-			o.written += stands
+			o.written += old
 		}
 		if err != nil {
 			return err
 		}
 	}
-	o.written += int64(len(zeros)) - stands
+	o.written += int64(len(zeros)) - old
 	return nil
 }
 
-// complete gives a file its size where it ends in a hole.
+// complete sets the size of a file that ends in a hole.
 func (o *output) complete() error {
 	size := o.base + o.written
-	if o.to.Info.Kind != fsys.Regular || !o.sparse || o.written == 0 || size <= max(o.end, o.standing) {
+	if o.to.Info.Kind != fsys.Regular || !o.sparse || o.written == 0 || size <= max(o.end, o.oldEnd) {
 		return nil
 	}
 	return o.to.Truncate(size)
@@ -133,8 +134,8 @@ func (o *output) syncs() bool {
 	return !o.run.opts.Unsynced && (o.to.Info.Kind == fsys.Regular || o.to.Info.Kind == fsys.BlockDevice)
 }
 
-// flush flushes everything to the device, once. A writeback error counts even if the sync
-// succeeds: the system reports it only once.
+// flush flushes everything to the device, once. A writeback error of the device's goroutine
+// counts even if the sync succeeds, because the system returns that error only once.
 func (o *output) flush() error {
 	if o.behind != nil {
 		o.behind.Finish()
@@ -145,7 +146,7 @@ func (o *output) flush() error {
 	if err == nil && o.syncs() {
 		err = o.to.Sync()
 		if fsys.Unsupported(err) || fsys.InvalidArgument(err) {
-			err = nil // a file of a kind that is on no device, as those of /proc
+			err = nil // the file is on no device, as in /proc
 		}
 	}
 	if err == nil && o.created && o.syncs() {
@@ -166,7 +167,7 @@ func (o *output) loseUnwritten(err error) {
 	o.mu.unsafe = cmp.Or(o.mu.unsafe, err)
 }
 
-// fail gives the output up.
+// fail reports err. Nothing more is written to the output.
 func (o *output) fail(err error) {
 	o.failed = true
 	if errors.Is(err, fsys.ErrStopped) {
@@ -187,7 +188,7 @@ func (o *output) fail(err error) {
 	o.run.fail(o.name, failure.StageWrite, told)
 }
 
-// finish forces a complete output to the device and closes it.
+// finish flushes a complete output to its device and closes it.
 func (o *output) finish() {
 	if err := o.complete(); err != nil {
 		o.fail(err)
@@ -199,7 +200,8 @@ func (o *output) finish() {
 	}
 }
 
-// leave ends what goes on besides, in every case.
+// leave ends writeback, restores an inherited descriptor, and closes the output, also after a
+// failure.
 func (o *output) leave() {
 	if o.behind != nil {
 		o.behind.Finish()
@@ -228,7 +230,7 @@ func (o *output) leave() {
 	}
 }
 
-// account counts the blocks that were written.
+// account returns the number of blocks and bytes that were written.
 func (o *output) account() Written {
 	w := Written{Name: o.name, Records: o.records, Bytes: o.written}
 	if !o.run.byRecord {
@@ -237,7 +239,7 @@ func (o *output) account() Written {
 	return w
 }
 
-// count adds a block that was moved as one.
+// count counts a block of n bytes that was moved as one record.
 func (r *Records) count(n, block int64) {
 	if n == block {
 		r.Full++
@@ -246,7 +248,8 @@ func (r *Records) count(n, block int64) {
 	}
 }
 
-// recordsOf is how many blocks so many bytes are: only the last can be partial.
+// recordsOf returns the number of blocks in a number of bytes. Only the last block can be
+// partial.
 func recordsOf(bytes, block int64) Records {
 	r := Records{Full: bytes / block}
 	if bytes%block != 0 {

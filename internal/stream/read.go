@@ -14,19 +14,20 @@ import (
 type input struct {
 	*fsys.Stream
 	run    *run
-	off    int64 // of the next byte, where it seeks
+	off    int64 // of the next byte; it has an effect if the input seeks
 	total  int64 // bytes that were read and sent
-	direct wish  // the page cache is bypassed
+	direct directMode
 	evict  *pipe.Eviction
-	ended  bool // at its own end, and not where the count has put one
+	ended  bool // the end of the input was reached, and not only that of the count
 }
 
-// wish is a mode that is left for what it cannot do, and taken up again.
-type wish struct{ wanted, on bool }
+// directMode says whether reads use O_DIRECT. The user wants it for the complete input; it is
+// off for single reads that are not aligned.
+type directMode struct{ wanted, on bool }
 
-// Steps in which a part is read again that has an unreadable sector in it.
+// The sizes of the reads that find the exact place of an unreadable sector.
 const (
-	pageStep   = 4096 // bytes; what the page cache reads at once
+	pageStep   = 4096 // bytes; the page cache reads at least one page
 	sectorStep = 512  // bytes
 )
 
@@ -45,7 +46,7 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 		in.ended = n == 0 && err == nil
 		return n, err
 	case in.Seeks && !in.run.byRecord:
-		// Buffers end where pages do, and past the page cache begin there.
+		// Buffers end at the end of a page, so that direct reads begin at one.
 		unit := in.run.unit
 		if in.direct.wanted && in.off%fsys.DirectAlignment != 0 {
 			unit = fsys.DirectAlignment
@@ -57,9 +58,9 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 		want := b[n:]
 		over := (in.total + int64(n)) % block
 		if over != 0 && !in.Seeks {
-			want = want[:min(int64(len(want)), block-over)] // of the next block nothing
+			want = want[:min(int64(len(want)), block-over)] // nothing of the next block
 		}
-		some, err := in.some(want, in.off+int64(n))
+		some, err := in.readOnce(want, in.off+int64(n))
 		n += some
 		if err != nil {
 			if n += in.salvage(b[n:], in.off+int64(n), err); n == len(b) && !errors.Is(err, fsys.ErrStopped) {
@@ -79,8 +80,8 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 	return n, nil
 }
 
-// some is one read, past the page cache where that is wanted and possible.
-func (in *input) some(p []byte, off int64) (int, error) {
+// readOnce reads once. It bypasses the page cache if that is wanted and the read is aligned.
+func (in *input) readOnce(p []byte, off int64) (int, error) {
 	if !in.direct.wanted {
 		return in.ReadSome(p, off)
 	}
@@ -94,7 +95,7 @@ func (in *input) some(p []byte, off int64) (int, error) {
 	switch {
 	case aligned:
 		p = p[:len(p)&^(fsys.DirectAlignment-1)]
-	case len(p) > fsys.DirectAlignment: // up to where it is aligned again
+	case len(p) > fsys.DirectAlignment: // up to the next aligned offset
 		p = p[:fsys.DirectAlignment-off%fsys.DirectAlignment]
 	}
 	n, err := in.ReadSome(p, off)
@@ -113,31 +114,31 @@ func (in *input) some(p []byte, off int64) (int, error) {
 // write unaligned data.
 func (in *input) restore() {
 	if in.direct.on {
-		_, _ = in.SetDirect(false) // it was possible to set it
+		_, _ = in.SetDirect(false) // it was set before, so this does not fail
 	}
 }
 
-// salvage reads what can be read before a bad sector, after a large read that had it
-// in it. The page cache reads more than a sector at once, so that what it cannot give
-// is read past it.
+// salvage reads the bytes before a bad sector, after a large read has failed because of that
+// sector. The page cache reads complete pages, so salvage uses direct reads where the cache
+// returns nothing.
 func (in *input) salvage(b []byte, off int64, err error) (n int) {
 	if !in.Seeks || errors.Is(err, fsys.ErrStopped) {
 		return 0
 	}
-	n = in.creep(b, off)
+	n = in.readInSteps(b, off)
 	if n == len(b) || in.direct.on || (off+int64(n))%sectorStep != 0 {
 		return n
 	}
 	if _, err := in.SetDirect(true); err != nil {
 		return n
 	}
-	n += in.creep(b[n:], off+int64(n))
-	_, _ = in.SetDirect(false) // at the end of the copy it does not matter
+	n += in.readInSteps(b[n:], off+int64(n))
+	_, _ = in.SetDirect(false) // an error has no effect at the end of the copy
 	return n
 }
 
-// creep reads in ever smaller steps up to what cannot be read.
-func (in *input) creep(b []byte, off int64) (n int) {
+// readInSteps reads by pages and then by sectors, up to the first sector that cannot be read.
+func (in *input) readInSteps(b []byte, off int64) (n int) {
 	for _, step := range []int{pageStep, sectorStep} {
 		for n < len(b) {
 			some, err := in.ReadSome(b[n:min(n+step, len(b))], off+int64(n))
@@ -159,14 +160,14 @@ func (in *input) advance(n int) {
 	}
 }
 
-// readAway reads what is to be skipped and cannot be passed over.
-func (r *run) readAway() error {
+// skipByReading reads the beginning of an input that cannot seek, and drops it.
+func (r *run) skipByReading() error {
 	b, err := r.pipe.Pool.Get(r.ctx)
 	if err != nil {
 		return err
 	}
 	defer b.Release()
-	blocks := r.opts.Skip.N // those of a device that keeps records count as they come
+	blocks := r.opts.Skip.N // on a device with records, each read is one block
 	for skipped := int64(0); skipped < r.skip && blocks > 0 && r.ctx.Err() == nil; {
 		n, err := r.in.ReadSome(b.Buf[:min(int64(len(b.Buf)), r.skip-skipped)], r.in.off)
 		if err != nil {

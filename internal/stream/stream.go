@@ -25,8 +25,8 @@ const (
 	unitSize  = 512 << 10
 	queueSize = 4 // buffers that may wait in a lane
 
-	// mostMemory bounds the buffers of devices that keep records, in bytes. Two there
-	// are in any case.
+	// mostMemory limits the memory of the buffers for devices with records, in bytes. There
+	// are always at least two buffers.
 	mostMemory = 64 << 20
 )
 
@@ -46,7 +46,7 @@ type run struct {
 	byRecord   bool  // a buffer is a record
 	pipe       *pipe.Pipe
 	set        *hash.Set
-	devices    []pipe.Gauged // of the outputs that writeback follows
+	devices    []pipe.Gauged // devices of the outputs whose unwritten data is limited
 	gauge      *pipe.Gauge
 	manifest   *catalog.File     // nil for none
 	builder    *manifest.Builder // of the manifest
@@ -55,7 +55,7 @@ type run struct {
 	noDirect   sync.Once
 	drops      bool
 	records    Records // read
-	complete   bool    // the input was read as far as was asked for
+	complete   bool    // the input was read to its end, or to Options.Count
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
@@ -93,7 +93,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	c.Phase.Store(int32(counters.PhaseFlushing))
 	r.finish()
 	r.leaveInput()
-	err = r.judge(read)
+	err = r.readResult(read)
 	if err == nil {
 		r.writeManifest()
 	}
@@ -101,7 +101,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	return r.summary(begun), err
 }
 
-// setBuffers decides how much is moved at once.
+// setBuffers sets the size and the number of the buffers.
 func (r *run) setBuffers() {
 	r.byRecord = r.in.Records
 	for _, out := range r.outputs {
@@ -113,7 +113,7 @@ func (r *run) setBuffers() {
 		r.unit = int(r.opts.BlockSize)
 		memory = max(min((queueSize+2)*r.opts.BlockSize, mostMemory), 2*r.opts.BlockSize)
 	}
-	if limit := r.opts.BytesPerSecond; limit > 0 && !r.byRecord { // often, and little at a time
+	if limit := r.opts.BytesPerSecond; limit > 0 && !r.byRecord { // small buffers, for an even rate
 		r.unit = int(min(max(limit/8, fsys.DirectAlignment)&^(fsys.DirectAlignment-1), unitSize))
 	}
 	r.pipe = &pipe.Pipe{Pool: pipe.NewPool(r.unit, memory), QueueSize: queueSize}
@@ -138,8 +138,8 @@ func (r *run) setTotals() {
 	r.drops = r.opts.Cache >= pipe.CacheDrop || r.opts.Cache == pipe.CacheAuto && memory > 0 && total > memory/2
 }
 
-// prepare truncates the outputs, now that nothing is left to be refused, and starts
-// what goes on beside the copy.
+// prepare truncates the outputs, after all refusals, and starts the goroutines beside the
+// copy.
 func (r *run) prepare() {
 	if r.opts.Cache == pipe.CacheDirect {
 		r.in.direct.wanted = r.bypass(r.opts.Input, r.in.Stream)
@@ -150,7 +150,7 @@ func (r *run) prepare() {
 			r.in.SetUncached(true)
 		}
 	}
-	devices := map[uint64]int{} // places in r.devices
+	devices := map[uint64]int{} // device number → index in r.devices
 	for _, out := range r.outputs {
 		if err := out.prepare(); err != nil {
 			out.failed = true
@@ -171,7 +171,7 @@ func (r *run) prepare() {
 // bypass makes a stream bypass the page cache, and reports whether it does.
 func (r *run) bypass(name string, s *fsys.Stream) bool {
 	if !s.Seeks {
-		return false // there is no cache
+		return false // a memory device has no cache
 	}
 	_, err := s.SetDirect(true)
 	if err != nil {
@@ -180,14 +180,14 @@ func (r *run) bypass(name string, s *fsys.Stream) bool {
 	return err == nil
 }
 
-// warnDirect says once that the page cache is not bypassed.
+// warnDirect warns once that the page cache is not bypassed.
 func (r *run) warnDirect(name string, err error) {
 	r.noDirect.Do(func() {
 		r.report(Event{Warning: true, Err: fmt.Errorf("the page cache cannot be bypassed at %s: %w", quote.Name(name), err)})
 	})
 }
 
-// follow lets writeback follow the output.
+// follow makes the output's device start writeback while the output is written.
 func (r *run) follow(o *output, devices map[uint64]int) {
 	id := o.to.Info.ID.Dev
 	if o.to.Info.Kind == fsys.BlockDevice {
@@ -204,10 +204,10 @@ func (r *run) follow(o *output, devices map[uint64]int) {
 	o.device, o.behind = d.Device, d.Behind(&o.to.File, o.loseUnwritten)
 }
 
-// errUnwanted ends a copy of which no output is left.
+// errUnwanted ends the copy when all outputs have failed.
 var errUnwanted = errors.New("no output is left")
 
-// move reads the stream and sends it on, until it ends.
+// move reads the stream and sends it to the digests and outputs, until the end.
 func (r *run) move() error {
 	var outputs []pipe.Output
 	sequential := r.set.Len() == 0
@@ -285,7 +285,7 @@ func (r *run) finish() {
 	}
 }
 
-// leaveInput ends the reading.
+// leaveInput restores the state and the position of an inherited input.
 func (r *run) leaveInput() {
 	if r.in.evict != nil {
 		r.in.evict.End(r.in.off)
@@ -298,21 +298,22 @@ func (r *run) leaveInput() {
 	}
 }
 
-// judge finds the reason for the end of the reading. The caller reports the error.
-func (r *run) judge(read error) error {
+// readResult interprets the error that ended the reading. It reports an error of the input,
+// and returns the cause if the run was stopped.
+func (r *run) readResult(read error) error {
 	r.complete = read == nil
 	switch cause := context.Cause(r.ctx); {
 	case cause != nil:
 		return cause
 	case read == nil || errors.Is(read, errUnwanted):
 	default:
-		r.fail(r.opts.Input, failure.StageRead, fmt.Errorf("%w; %s", r.readError(read), r.safe()))
+		r.fail(r.opts.Input, failure.StageRead, fmt.Errorf("%w; %s", r.readError(read), r.bytesKept()))
 	}
 	return nil
 }
 
-// safe says what of a stream that has ended early is at the outputs.
-func (r *run) safe() string {
+// bytesKept describes how much of a stream that has ended early is at the outputs.
+func (r *run) bytesKept() string {
 	synced := len(r.outputs) > 0
 	for _, out := range r.outputs {
 		synced = synced && out.syncs() && !out.failed

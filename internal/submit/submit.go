@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"text/template"
 	"time"
 
@@ -61,27 +62,30 @@ func (e *PathError) Error() string { return e.Why }
 //go:embed slurm.sh.tmpl kubernetes.yaml.tmpl parallel.sh.tmpl
 var files embed.FS
 
-var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"name":   quote.Name,
-	"words":  words,
-	"count":  func(n int64, noun string) string { return units.Plural(n, noun) },
-	"size":   units.Size,
-	"inYAML": inYAML,
-	"list":   func(s ...string) []string { return s },
-}).ParseFS(files, "*.tmpl"))
+// templates has the scripts. Only a command that prints one parses them.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"name":   quote.Name,
+		"words":  words,
+		"count":  func(n int64, noun string) string { return units.Plural(n, noun) },
+		"size":   units.Size,
+		"inYAML": inYAML,
+		"list":   func(s ...string) []string { return s },
+	}).ParseFS(files, "*.tmpl"))
+})
 
 // Write writes the script for a batch system. The error is a *PathError or an error of w.
 func (j *Job) Write(w io.Writer, system System) error {
 	switch system {
 	case Slurm:
-		return templates.ExecuteTemplate(w, "slurm.sh.tmpl", j)
+		return templates().ExecuteTemplate(w, "slurm.sh.tmpl", j)
 	case Parallel:
-		return templates.ExecuteTemplate(w, "parallel.sh.tmpl", j)
+		return templates().ExecuteTemplate(w, "parallel.sh.tmpl", j)
 	case Kubernetes:
 		if err := j.checkMounts(); err != nil {
 			return err
 		}
-		return templates.ExecuteTemplate(w, "kubernetes.yaml.tmpl", j)
+		return templates().ExecuteTemplate(w, "kubernetes.yaml.tmpl", j)
 	}
 	return fmt.Errorf("no batch system is chosen")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -55,7 +56,7 @@ func (r *run) openHistory(args []argument) (err error) {
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
-	if h.tree, err = mhl.Open(h.root, survey.Nested, newSpill); err != nil {
+	if h.tree, err = mhl.Open(h.root, survey.Nested, extsort.TempFile); err != nil {
 		return fmt.Errorf("%s: %w", quote.Name(h.given), err)
 	}
 	if survey.UnfitCount > 0 {
@@ -174,7 +175,7 @@ func (h *history) write(r *run) (err error) {
 	}
 	o := &mhl.Order{
 		Creator: h.opts.Creator, Process: mhl.InPlace, Name: filepath.Base(path), Ignore: h.added,
-		Hashes: h.opts.Hashes, Computed: r.hashes, Durable: true, NewSpill: newSpill,
+		Hashes: h.opts.Hashes, Computed: r.hashes, Durable: true, NewSpill: extsort.TempFile,
 		Report: func(path string, finding mhl.Finding) { r.compared(strings.TrimSuffix(path, "/"), finding) },
 	}
 	entries := h.recorded(r.builder.Each)

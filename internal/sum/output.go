@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -136,17 +135,3 @@ func files(n int64) string {
 	}
 	return fmt.Sprintf("%d files", n)
 }
-
-// newSpill makes the temporary file of a builder that exceeds its memory.
-func newSpill() (manifest.Spill, error) {
-	f, err := os.CreateTemp("", "sealift-sum-")
-	if err != nil {
-		return nil, err
-	}
-	return &spill{f}, nil
-}
-
-type spill struct{ *os.File }
-
-// Close also removes the file.
-func (s *spill) Close() error { return errors.Join(s.File.Close(), os.Remove(s.Name())) }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -131,7 +132,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.builder = manifest.NewBuilder(r.hashes, newSpill, 0)
+	r.builder = manifest.NewBuilder(r.hashes, extsort.TempFile, 0)
 	defer r.builder.Close() //nolint:errcheck // a temporary that is not needed any more
 	r.builder.Named = !isTree(args)
 	if o.Tag {

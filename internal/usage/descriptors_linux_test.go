@@ -26,7 +26,7 @@ func TestFewDescriptors(t *testing.T) {
 		now := before
 		now.Cur = limit
 		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now))
-		for range 20 {
+		for range 5 {
 			a, err := run1(t.Context(), Options{Paths: []string{root}, MaxDepth: -1, Workers: 1024})
 			require.NoError(t, err)
 			require.Empty(t, a.Failed, "%d descriptors", limit)

@@ -7,20 +7,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// links are the files that may have several names, of which one counts.
+// links contains the files with several names that the run has met. Each file counts once.
 type links struct {
 	mu struct {
 		sync.Mutex
-		files map[fsys.ID]*link // that were met; countsAlready: that count
+		files map[fsys.ID]*link // by inode; countsAlready for a file that counts under an earlier name
 	}
 }
 
-// countsAlready marks a file with a name that counts already.
+// countsAlready marks a file one of whose names was counted.
 var countsAlready = new(link)
 
 // link is one name of a file with several names.
 type link struct {
-	next  *link // another name of it
+	next  *link // another name of the same file
 	dir   *node
 	name  string
 	place walk.Place
@@ -28,7 +28,7 @@ type link struct {
 	bytes uint64
 }
 
-// first reports whether the file does not count yet. It does from then on.
+// first reports whether the file has not been counted, and marks it as counted.
 func (l *links) first(id fsys.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +39,7 @@ func (l *links) first(id fsys.ID) bool {
 	return true
 }
 
-// meet notes a name, unless the file counts already.
+// meet records a name, unless the file was counted.
 func (l *links) meet(id fsys.ID, name link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *links) meet(id fsys.ID, name link) {
 	}
 }
 
-// put is called with the lock held.
+// put sets the entry of a file. The caller holds the lock.
 func (l *links) put(id fsys.ID, name *link) {
 	if l.mu.files == nil {
 		l.mu.files = map[fsys.ID]*link{}
@@ -56,8 +56,8 @@ func (l *links) put(id fsys.ID, name *link) {
 	l.mu.files[id] = name
 }
 
-// settle calls f with the name that du meets first, of each file that was noted. The
-// files count from then on.
+// settle chooses, for each recorded file, the name that du meets first, calls f with it, and
+// marks the file as counted.
 func (l *links) settle(f func(*link)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *links) settle(f func(*link)) {
 	}
 }
 
-// compare says which of two names du meets first.
+// compare returns a negative number if du meets l before m.
 func (l *link) compare(m *link) int {
 	a, b := l.dir, m.dir
 	inA, inB := l.place, m.place

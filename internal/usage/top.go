@@ -13,10 +13,10 @@ import (
 // top keeps the largest entries of a tree.
 type top struct {
 	size  int
-	least atomic.Uint64 // what is smaller is not among them; 0 while there is space
+	least atomic.Uint64 // smaller entries are not among the largest; 0 until there are enough entries
 	mu    struct {
 		sync.Mutex
-		list []candidate // the first size of them are sorted, if there are so many
+		list []candidate // the first size elements are sorted, if there are that many
 	}
 }
 
@@ -32,7 +32,7 @@ func newTop(size int) *top {
 	return &top{size: size}
 }
 
-// offer keeps c if it is among the largest so far. Its name is cloned then.
+// offer adds c if it is among the largest entries so far, and clones its name.
 func (t *top) offer(c candidate) {
 	if c.bytes < t.least.Load() {
 		return
@@ -49,7 +49,7 @@ func (t *top) offer(c candidate) {
 	}
 }
 
-// cut sorts the list and leaves the largest entries. The caller holds the lock.
+// cut sorts the list and removes all but the largest entries. The caller holds the lock.
 func (t *top) cut() {
 	slices.SortFunc(t.mu.list, compareCandidates)
 	if len(t.mu.list) >= t.size {
@@ -58,7 +58,7 @@ func (t *top) cut() {
 	}
 }
 
-// largest returns the largest entries, in order.
+// largest returns the largest entries, the largest first.
 func (t *top) largest() []candidate {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -95,7 +95,7 @@ func (c candidate) path() string {
 	return strings.Join(names, "/")
 }
 
-// compareCandidates puts the larger first, and of equal ones the first path.
+// compareCandidates sorts larger entries first, and entries of equal size by path.
 func compareCandidates(a, b candidate) int {
 	if c := cmp.Compare(b.bytes, a.bytes); c != 0 {
 		return c
@@ -103,12 +103,12 @@ func compareCandidates(a, b candidate) int {
 	return comparePaths(a, b)
 }
 
-// comparePaths compares paths as strings, without making them: often a whole tree is
-// of equal size.
+// comparePaths compares paths as strings, and does not allocate them: often all entries of a
+// tree have the same size.
 func comparePaths(a, b candidate) int {
 	dirA, dirB := a.dir, b.dir
 	nameA, nameB := a.name, b.name
-	var belowA, belowB bool // the path goes on behind the name
+	var belowA, belowB bool // the path continues after the name
 	for dirA != dirB {
 		if dirA.depth >= dirB.depth {
 			dirA, nameA, belowA = dirA.parent, dirA.name, true

@@ -10,38 +10,38 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// tree is what is known of one path: a visitor of its walk.
+// tree has the results for one path of the user. It is the visitor of that path's walk.
 type tree struct {
 	run    *run
 	path   string
 	device uint64
 	most   int  // depth of listed entries; -1: all
-	exact  bool // places matter
+	exact  bool // record the places of entries, to print them in the order of du
 	root   *node
 	top    *top // nil if everything is listed
 }
 
-// node is a directory. A directory below the listed depth is kept only during its
-// walk, or for the places of the names in it.
+// node is a directory. A directory below the listed depth is kept only during its walk, or if
+// the places of the names in it are recorded.
 type node struct {
 	parent *node
 	name   string
 	place  walk.Place
 	depth  int
 	mount  *walk.Dir // the last mount point on the way to it, if any
-	bytes  sum       // of itself, its entries, and the directories below it that are not listed
+	bytes  sum       // of itself, its entries, and the directories below it that have no line
 
-	entries int  // how many it has
+	entries int  // number of entries in it
 	byInode bool // du would sort a large directory here by inode
 
 	mu struct {
 		sync.Mutex
-		children []*node // that are listed
-		files    []file  // that are listed
+		children []*node // directories in it that have a line
+		files    []file  // files in it that have a line
 	}
 }
 
-// file is a line of its own.
+// file is a file that has a line.
 type file struct {
 	name  string
 	kind  fsys.Kind
@@ -58,7 +58,7 @@ func newTree(r *run, p path) *tree {
 	return t
 }
 
-// unread makes the path one whose entries cannot be read.
+// unread makes the root a directory without entries, because they cannot be read.
 func (t *tree) unread(info fsys.Info) {
 	t.root = &node{}
 	t.root.bytes.Store(t.run.size(info))
@@ -112,7 +112,7 @@ func insideItself(d, mount *walk.Dir) bool {
 	return false
 }
 
-// adopt puts n, which is d, into its parent.
+// adopt adds n, the node of d, to its parent.
 func (t *tree) adopt(parent, n *node, d *walk.Dir) {
 	n.parent, n.depth = parent, parent.depth+1
 	if !t.exact {
@@ -141,13 +141,13 @@ func (t *tree) Leave(d *walk.Dir) {
 // Entry implements walk.Visitor.
 func (t *tree) Entry(*walk.Dir, string, fsys.Kind) {}
 
-// Found takes one entry that is not a directory.
+// Found counts an entry that is not a directory.
 func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info) {
 	if t.run.opts.OneFileSystem && info.ID.Dev != t.device {
 		return
 	}
 	n := d.State.(*node)
-	if t.run.countsFile(info) {
+	if t.run.countsOnce(info) {
 		t.link(n, name, place, info)
 		return
 	}
@@ -156,7 +156,7 @@ func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info)
 	t.line(n, name, place, info.Kind, bytes)
 }
 
-// line records a file that is listed.
+// line records a file that has a line.
 func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, bytes uint64) {
 	switch {
 	case !t.listed(n.depth + 1):
@@ -169,7 +169,7 @@ func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, byte
 	}
 }
 
-// link takes one name of a file with several.
+// link counts or records one name of a file with several names.
 func (t *tree) link(n *node, name string, place walk.Place, info fsys.Info) {
 	if t.exact {
 		t.run.links.meet(info.ID, link{dir: n, name: name, place: place, kind: info.Kind, bytes: t.run.size(info)})
@@ -193,7 +193,7 @@ func (t *tree) join(rel string) string {
 	return t.path + "/" + rel
 }
 
-// emit emits the entries of the tree, and drops it.
+// emit emits the entries of the tree, and frees its memory.
 func (t *tree) emit() {
 	t.settle()
 	t.root.total()
@@ -204,7 +204,7 @@ func (t *tree) emit() {
 	t.emitNode(t.root, []byte(t.path))
 }
 
-// settle gives each file with several names to the one that du meets first.
+// settle counts each file with several names under the name that du meets first.
 func (t *tree) settle() {
 	t.run.links.settle(func(l *link) {
 		owner := l.dir
@@ -224,7 +224,7 @@ func (n *node) total() uint64 {
 	return n.bytes.Load()
 }
 
-// emitNode emits the entries of n, and then n. path is that of n.
+// emitNode emits the entries of n, and then n. path is the path of n.
 func (t *tree) emitNode(n *node, path []byte) {
 	below := path
 	if len(path) > 0 && path[len(path)-1] != '/' {
@@ -246,21 +246,21 @@ func (t *tree) emitNode(n *node, path []byte) {
 	t.run.emit(Entry{Path: string(path), Kind: fsys.Directory, Bytes: n.bytes.Load(), Depth: n.depth})
 }
 
-// emitFile emits the first of the files and returns the others.
+// emitFile emits the first of the files and returns the rest.
 func (t *tree) emitFile(n *node, files []file, below []byte) []file {
 	f := &files[0]
 	t.run.emit(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Bytes: f.bytes, Depth: n.depth + 1})
 	return files[1:]
 }
 
-// du reads so many entries of a directory at once, and visits them by inode number
-// if they are more than so many (gnulib's fts.c).
+// GNU du reads this many entries of a directory at a time. It visits them by inode number if
+// there are more than the second number (gnulib's fts.c).
 const (
 	readAtOnce = 100_000
 	fewEntries = 10_000
 )
 
-// compare says in which order du visits two entries of n.
+// compare returns a negative number if du visits the entry at a before that at b.
 func (n *node) compare(a, b walk.Place) int {
 	batch := a.At / readAtOnce
 	if n.byInode && batch == b.At/readAtOnce && min(n.entries-batch*readAtOnce, readAtOnce) > fewEntries {

@@ -10,10 +10,10 @@
 // not grow with the tree. Exceptions are entries that must not count twice: files with
 // several names and, for several paths, directories.
 //
-// There is one difference. Of several paths, GNU du remembers all that it has met, and
-// this package only directories, files with several names, and files that the user
-// named. So a file with one name that is mounted on another file counts twice; and of
-// a directory that one of the paths contains twice, by a mount, either counts.
+// There is one difference if the user gives several paths. GNU du then remembers all entries,
+// and this package only directories, files with several names, and files that the user
+// named. So a file with one name that is mounted on another file counts twice. If a mount
+// makes one path contain a directory twice, either place of the directory may count.
 package usage
 
 import (
@@ -40,7 +40,7 @@ type Options struct {
 	Workers       int // goroutines; 0: DefaultWorkers
 	Top           int // list each path and this number of largest entries below it within MaxDepth, files too; 0: off
 
-	FS *fsys.FS // nil for the system's own; tests give others
+	FS *fsys.FS // nil for the real file system; tests inject others
 
 	Emit   func(Entry)                  // called for one entry at a time, in the order of printing
 	Report func(path string, err error) // an entry that could not be read; called concurrently
@@ -58,7 +58,7 @@ type Entry struct {
 	Depth int    // 0: a path that the user named
 }
 
-// Summary is the account of a run.
+// Summary has the results of a run.
 type Summary struct {
 	Bytes  uint64 // of all paths together; math.MaxUint64 for more than that
 	Errors int64  // calls of Report
@@ -71,12 +71,13 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 	if r.workers = o.Workers; r.workers == 0 {
 		r.workers = DefaultWorkers
 	}
-	// Each has up to three directories open, and others need some ten descriptors.
+	// Each worker has up to three directories open. The rest of the program needs about ten
+	// descriptors.
 	r.workers = min(r.workers, max(fsys.OpenLimit()/4-3, 1))
 	if len(o.Paths) > 1 && !o.CountLinks {
 		r.mu.dirs = map[fsys.ID]bool{}
 	}
-	paths := r.look()
+	paths := r.statPaths()
 	for _, p := range paths {
 		r.measure(ctx, p)
 		if ctx.Err() != nil {
@@ -94,24 +95,24 @@ type run struct {
 	errors  atomic.Int64
 
 	links links
-	files map[fsys.ID]bool // that were named as one of several paths
+	files map[fsys.ID]bool // files that the user named as one of several paths
 	// Entries that several paths share count once.
 	mu struct {
 		sync.Mutex
-		dirs map[fsys.ID]bool // that were met; nil for a single path
+		dirs map[fsys.ID]bool // directories that were counted; nil for a single path
 	}
 
 	byInode sync.Map // device → bool: du visits large directories there by inode
 }
 
-// path is one that the user named.
+// path is a path that the user named.
 type path struct {
 	name string
 	info fsys.Info
 }
 
-// look finds out what the paths are.
-func (r *run) look() (paths []path) {
+// statPaths reads the status of each path, and reports paths that do not exist.
+func (r *run) statPaths() (paths []path) {
 	for _, name := range r.opts.Paths {
 		name = trim(name)
 		info, err := r.opts.FS.Lstat(name)
@@ -130,7 +131,7 @@ func (r *run) look() (paths []path) {
 	return paths
 }
 
-// trim leaves one of several slashes at the end, as du does.
+// trim reduces several slashes at the end to one, as du does.
 func trim(name string) string {
 	if len(name) == 2 {
 		return name // "//" is another root on some systems
@@ -144,7 +145,7 @@ func trim(name string) string {
 // measure walks one path and emits its entries.
 func (r *run) measure(ctx context.Context, p path) {
 	if p.info.Kind != fsys.Directory {
-		if r.countsFile(p.info) && !r.links.first(p.info.ID) {
+		if r.countsOnce(p.info) && !r.links.first(p.info.ID) {
 			return
 		}
 		r.emit(Entry{Path: p.name, Kind: p.info.Kind, Bytes: r.size(p.info)})
@@ -201,7 +202,8 @@ func (r *run) fail(path string, err error) {
 	r.opts.Report(path, err)
 }
 
-// size returns what counts of an object, in bytes.
+// size returns the bytes that count for an object: allocated or, with Options.Apparent, its
+// size.
 func (r *run) size(info fsys.Info) uint64 {
 	if r.opts.Apparent {
 		return uint64(max(info.Size, 0))
@@ -209,7 +211,7 @@ func (r *run) size(info fsys.Info) uint64 {
 	return uint64(max(info.Blocks, 0)) * 512
 }
 
-// plus adds as du does: what is more than can be counted stays so.
+// plus adds as du does: the result stops at the largest number.
 func plus(a, b uint64) uint64 {
 	if a > math.MaxUint64-b {
 		return math.MaxUint64
@@ -217,17 +219,17 @@ func plus(a, b uint64) uint64 {
 	return a + b
 }
 
-// sum is the bytes of a directory, to which several goroutines add.
+// sum is the number of bytes of a directory. Several goroutines add to it.
 type sum struct{ atomic.Uint64 }
 
-// grow adds as plus does.
+// grow adds n, and stops at the largest number, like plus.
 func (s *sum) grow(n uint64) {
 	if s.Add(n) < n {
 		s.Store(math.MaxUint64)
 	}
 }
 
-// once reports whether the directory has not been met by way of another path.
+// once reports whether no other path has counted the directory, and marks it as counted.
 func (r *run) once(id fsys.ID) bool {
 	if r.mu.dirs == nil {
 		return true
@@ -239,8 +241,8 @@ func (r *run) once(id fsys.ID) bool {
 	return !met
 }
 
-// countsFile reports whether the file may be met under another name, of which only
-// one counts.
-func (r *run) countsFile(info fsys.Info) bool {
+// countsOnce reports whether the run may meet the file under another name, and has to count it
+// once.
+func (r *run) countsOnce(info fsys.Info) bool {
 	return !r.opts.CountLinks && (info.Nlink > 1 || r.files != nil && r.files[info.ID])
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -21,7 +22,7 @@ func (t *tree) openHistory() error {
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
 	}
-	h, err := mhl.Open(t.root, survey.Nested, mhl.TempSpill)
+	h, err := mhl.Open(t.root, survey.Nested, extsort.TempFile)
 	if err != nil {
 		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
 	}
@@ -30,7 +31,7 @@ func (t *tree) openHistory() error {
 		return nil
 	}
 	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
-	lines, size, err := h.Lines(mhl.First, mhl.TempSpill)
+	lines, size, err := h.Lines(mhl.First, extsort.TempFile)
 	if err != nil {
 		return &mhl.ChainError{Path: shown, Err: err}
 	}
@@ -47,7 +48,7 @@ func (s *source) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err er
 	if !mhl.IsGeneration(beginning[:n]) {
 		return false, nil
 	}
-	lines, size, err := mhl.GenerationLines(in, mhl.TempSpill)
+	lines, size, err := mhl.GenerationLines(in, extsort.TempFile)
 	if err != nil {
 		return true, refused(s.shown, err)
 	}

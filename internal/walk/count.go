@@ -5,15 +5,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Counter is a visitor that adds up the regular files as the totals of Counters.
-// Options.Found is to be its method of that name. It skips what it cannot read:
-// the walk that does the work reports that.
+// Counter is a visitor that adds the regular files of a tree to the totals of Counters. Set
+// Options.Found to its method Found. It skips entries that it cannot read, because the walk
+// that does the work reports them.
 type Counter struct {
 	Counters *counters.Set
-	Times    int64 // how often each byte will be read
+	Times    int64 // how often the run will read each byte
 }
 
-// Found adds up one entry.
+// Found adds an entry to the totals.
 func (c Counter) Found(_ *Dir, _ string, _ Place, info fsys.Info) {
 	if info.Kind == fsys.Regular {
 		c.Counters.TotalFiles.Add(1)

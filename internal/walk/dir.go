@@ -7,9 +7,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Dir is a directory of the tree that is being walked. It lives until its
-// listing is exhausted, every Hold is given back by Done, and all its
-// subdirectories have been left; then the visitor's Leave is called.
+// Dir is a directory of the tree that is being walked. It exists until its listing is
+// exhausted, each Hold is matched by a Done, and all its subdirectories have been left. Then
+// the walk calls the visitor's Leave.
 type Dir struct {
 	Parent  *Dir      // nil for the root
 	Name    string    // "" for the root
@@ -17,32 +17,32 @@ type Dir struct {
 	Place   Place     // its place in Parent; set if Options.Found is
 	Entries int       // the number that the system lists, known when d is left; set if Options.Found is
 	State   any       // data of the visitor
-	Note    any       // that Feed was given for it
+	Note    any       // Step.Note of Feed
 
 	handle  *fsys.Handle
 	visitor Visitor
 	verdict filter.Verdict
-	only    *filter.Node // what --files-from wants of it; nil for everything
+	only    *filter.Node // the entries that --files-from selects in it; nil for everything
 	pending atomic.Int64
 }
 
-// Place is where the system lists an entry.
+// Place is the position of an entry in the system's listing.
 type Place struct {
 	At  int    // how many entries are listed before it
-	Ino uint64 // as listed: of a mount point, what it hides; 0 if the system lists none
+	Ino uint64 // as listed; for a mount point, that of the directory below the mount; 0 if the system lists none
 }
 
-// NewRoot makes the root of a walk of the open directory behind h, held once by
-// the caller: Walk, or a caller that passes on the entries itself.
+// NewRoot returns the root of a walk of the open directory of h. The caller holds it once, and
+// passes that hold to Walk, or releases it.
 func NewRoot(h *fsys.Handle, info fsys.Info, v Visitor) *Dir {
 	d := &Dir{Info: info, handle: h, visitor: v}
 	d.pending.Store(1)
 	return d
 }
 
-// Path returns the path relative to the root, "" for the root itself. It is
-// made anew at each call: keeping it for every directory of a deep tree would
-// cost the square of its depth.
+// Path returns the path relative to the root, "" for the root itself. Each call builds the
+// path anew: storing it for each directory of a deep tree would need memory of the square of
+// the depth.
 func (d *Dir) Path() string { return d.join("") }
 
 // Join returns the path of the entry name relative to the root.
@@ -61,7 +61,7 @@ func (d *Dir) join(name string) string {
 	if name == "" && size > 0 {
 		size-- // no slash at the end
 	}
-	var short [256]byte // most paths: nothing but the string is allocated
+	var short [256]byte // long enough for most paths, so that only the string is allocated
 	path := short[:min(size, len(short))]
 	if size > len(short) {
 		path = make([]byte, size)
@@ -79,8 +79,8 @@ func (d *Dir) join(name string) string {
 	return string(path)
 }
 
-// Implied reports whether the filters want only something in the directory and not the
-// directory itself: it is created when something is copied into it.
+// Implied reports whether the filters select entries in the directory and not the directory
+// itself. A copy creates it only when it copies an entry in it.
 func (d *Dir) Implied() bool {
 	return d.verdict == filter.Traverse || d.only != nil && !d.only.All()
 }
@@ -88,14 +88,14 @@ func (d *Dir) Implied() bool {
 // Acquire returns the open directory for use until Release.
 func (d *Dir) Acquire() (*fsys.Dir, error) { return d.handle.Acquire() }
 
-// Release ends one use begun by Acquire.
+// Release ends one use that Acquire has begun.
 func (d *Dir) Release() { d.handle.Release() }
 
-// Hold keeps the directory from being left until Done.
+// Hold prevents the walk from leaving the directory until Done.
 func (d *Dir) Hold() { d.pending.Add(1) }
 
-// Done gives one Hold back. The last one leaves the directory, and whatever
-// directories above it that leaves complete.
+// Done ends one Hold. The last Done leaves the directory, and each directory above it that is
+// then complete.
 func (d *Dir) Done() {
 	for d != nil && d.pending.Add(-1) == 0 {
 		d.visitor.Leave(d)

@@ -14,24 +14,25 @@ type Step struct {
 	Dir  string // path of the directory, relative to the root; "" for the root itself
 	Name string // of the entry in it; "" for the directory
 	Kind fsys.Kind
-	Note any // passed on: as Dir.Note of a directory, to Fed of an entry
+	Note any // for the visitor: Dir.Note of a directory, the argument note of Fed for an entry
 }
 
-// FedVisitor is the visitor of Feed, which calls Fed in place of Entry.
+// FedVisitor is the visitor of Feed. Feed calls Fed instead of Entry.
 type FedVisitor interface {
 	Visitor
 	// Fed is Entry with the note of the step.
 	Fed(d *Dir, name string, kind fsys.Kind, note any)
 }
 
-// Feed is Walk for given paths: it lists nothing. next returns the steps, and io.EOF after the
-// last one. Directories are opened name by name, never through a link. A directory is entered
-// when a step is about it or below it. Feed leaves it when a step is neither, and enters it again if a
-// later one is; so steps that keep subtrees together enter each directory once. If a directory
-// cannot be opened, Failed is called for it, and all that is below is skipped.
+// Feed is a Walk over given steps. It lists no directory. next returns the steps, and io.EOF
+// after the last one. Feed opens directories name by name, and follows no link. It enters a
+// directory when a step is about it or below it, and leaves it when a step is not. If a later
+// step is in it again, Feed enters it again; so steps that keep subtrees together enter each
+// directory once. If a directory cannot be opened, Feed calls Failed for it and skips all
+// steps below it.
 //
-// Feed works in the calling goroutine, holds root until everything was visited, and returns the
-// error of next. When ctx ends, it stops early.
+// Feed works in the calling goroutine, holds root until all steps were visited, and returns
+// the error of next. When ctx ends, it stops early.
 func Feed(ctx context.Context, root *Dir, next func() (Step, error)) error {
 	f := &feed{way: []*fedDir{{dir: root, entered: root.visitor.Enter(root)}}}
 	defer f.leave(0)
@@ -54,7 +55,7 @@ func Feed(ctx context.Context, root *Dir, next func() (Step, error)) error {
 	return nil
 }
 
-// feed is a Feed that is under way.
+// feed is one execution of Feed.
 type feed struct {
 	path string    // of the directory at the end of way
 	way  []*fedDir // from the root down
@@ -64,11 +65,11 @@ type feed struct {
 type fedDir struct {
 	name    string
 	dir     *Dir // nil if it was not opened
-	entered bool // otherwise what is below is skipped
+	entered bool // if false, steps below it are skipped
 }
 
 // goTo enters the directories on the way to path. A note that is not nil belongs to the last
-// one, which is entered anew if it was entered without.
+// of them. If that directory was entered without a note, goTo leaves and enters it again.
 func (f *feed) goTo(path string, note any) *fedDir {
 	if path == f.path && (note == nil || path == "") {
 		return f.way[len(f.way)-1]

@@ -18,20 +18,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Visitor receives what a walk meets. All methods are called concurrently.
+// Visitor receives the directories and entries of a walk. Its methods are called concurrently.
 type Visitor interface {
-	// Enter is called for each directory before its entries, the root included.
-	// If it returns false, the directory is left without being listed.
+	// Enter is called for each directory, including the root, before its entries. If it
+	// returns false, the walk leaves the directory without listing it.
 	Enter(d *Dir) bool
-	// Entry is called for everything in d but directories, in order within one
-	// listing as far as one goroutine works on it. To work on the entry after
-	// returning, hold d. Blocking is the way to slow the walk down.
+	// Entry is called for each entry of d that is not a directory. One goroutine passes its
+	// entries of one directory in order. To work on the entry after returning, hold d. If
+	// Entry blocks, the walk waits.
 	Entry(d *Dir, name string, kind fsys.Kind)
-	// Leave is called once for each directory entered, when nothing in it or
-	// below it is held any more: subdirectories before their parent.
+	// Leave is called once for each directory that was entered, when nothing in it or below it
+	// is held any more. So subdirectories come before their parent.
 	Leave(d *Dir)
-	// Failed is called when the entry name of d cannot be examined or, with the
-	// name "", when d cannot be listed.
+	// Failed is called when the entry name of d cannot be read or, with the name "", when d
+	// cannot be listed.
 	Failed(d *Dir, name string, err error)
 }
 
@@ -48,25 +48,25 @@ type Options struct {
 	// that lstat can read but that cannot be opened is entered, and then Failed; with
 	// OneFileSystem, those of other devices are not opened.
 	Found func(d *Dir, name string, place Place, info fsys.Info)
-	// SkipReserved, if set, is called for each name that Sealift made for itself
-	// (fsys.Reserved), which is then not visited.
+	// SkipReserved, if set, is called for each name with the prefix fsys.Reserved. The walk
+	// does not visit that entry.
 	SkipReserved func(d *Dir, name string)
 }
 
-// errNotDirectory is about a path of --files-from that leads through a file.
+// errNotDirectory is the error of a path of --files-from that leads through a file.
 var errNotDirectory = errors.New("it is not a directory, and something below it is asked for")
 
-// batchSize is how many entries a goroutine takes at once: enough to make the
-// lock cheap, few enough to share a directory.
+// batchSize is the number of entries that a goroutine takes at a time. With fewer, the lock
+// would cost time; with more, goroutines could not share a directory.
 const batchSize = 64
 
-// shareSize is how many entries of a directory survey reads itself before it checks whether
-// other goroutines are idle, and how many it then leaves to them at a time.
+// shareSize is the number of entries after which survey checks whether other goroutines are
+// idle, and the number that it then leaves to them.
 const shareSize = 512
 
-// Walk visits the tree below root, which it holds until everything was visited.
-// It returns when the last call of Entry has returned; directories that the
-// visitor still holds are left later. When ctx ends, it stops early.
+// Walk visits the tree below root. It holds root until all entries were visited. It returns
+// when the last call of Entry has returned; directories that the visitor still holds are left
+// later. When ctx ends, Walk stops early.
 func Walk(ctx context.Context, root *Dir, o Options) {
 	w := &walker{ctx: ctx, opts: o, device: root.Info.ID.Dev}
 	w.mu.wake.L = &w.mu
@@ -93,7 +93,7 @@ func Walk(ctx context.Context, root *Dir, o Options) {
 	}
 	group.Wait()
 	stop()
-	for _, c := range w.mu.stack { // what a cancelled walk has not visited
+	for _, c := range w.mu.stack { // release the rest of a cancelled walk
 		c.dir.Done()
 	}
 	root.Done()
@@ -104,7 +104,7 @@ type walker struct {
 	opts   Options
 	device uint64 // of the root
 
-	idle atomic.Int64 // goroutines that wait for something to take
+	idle atomic.Int64 // goroutines that wait for entries
 	mu   struct {
 		sync.Mutex
 		wake   sync.Cond
@@ -145,7 +145,7 @@ func (w *walker) run() {
 	}
 }
 
-// finish ends the work on what take returned.
+// finish ends the work on the entries that take returned.
 func (w *walker) finish() {
 	w.mu.Lock()
 	if w.mu.active--; w.mu.active == 0 && len(w.mu.stack) == 0 {
@@ -189,8 +189,8 @@ func (w *walker) inspect(d *Dir, dir *fsys.Dir, name string, place Place) {
 	}
 }
 
-// take returns the next entries to visit, [from, to): one directory, or some
-// other entries. Their directory is held for the caller. nil is the end.
+// take returns the next entries to visit, [from, to): one directory, or several other entries.
+// It holds their directory for the caller. c is nil at the end of the walk.
 func (w *walker) take() (c *cursor, from, to int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,7 +217,7 @@ func (w *walker) take() (c *cursor, from, to int) {
 		w.mu.active++
 		if to == c.listing.Len() {
 			w.mu.stack = w.mu.stack[:len(w.mu.stack)-1]
-			c.dir.Done() // its listing is exhausted; the batch holds it on
+			c.dir.Done() // its listing is exhausted; the batch still holds it
 		}
 		if len(w.mu.stack) > 0 {
 			w.mu.wake.Signal() // each goroutine that wakes wakes the next
@@ -261,9 +261,10 @@ func (w *walker) descend(parent *Dir, name string, place Place) {
 	d.Done()
 }
 
-// open is openChild, except that it opens no directory of another device if it must not.
+// open is openChild, except that it does not open a directory of another device with
+// OneFileSystem.
 func (w *walker) open(parent *Dir, name string) (*Dir, error) {
-	if w.opts.Found != nil && w.opts.OneFileSystem { // to open a mount point may mount, and wait
+	if w.opts.Found != nil && w.opts.OneFileSystem { // opening an automount point can mount a file system, and wait
 		up, err := parent.handle.Acquire()
 		if err != nil {
 			return nil, err
@@ -277,7 +278,8 @@ func (w *walker) open(parent *Dir, name string) (*Dir, error) {
 	return openChild(parent, name)
 }
 
-// openChild opens the subdirectory name of parent, in use and held by the caller.
+// openChild opens the subdirectory name of parent. The result is in use, and the caller holds
+// it.
 func openChild(parent *Dir, name string) (*Dir, error) {
 	up, err := parent.handle.Acquire()
 	if err != nil {
@@ -296,8 +298,8 @@ func openChild(parent *Dir, name string) (*Dir, error) {
 	return newDir(parent, name, info, parent.handle.Child(name, dir, info.ID)), nil
 }
 
-// unopened handles a subdirectory that open could not open, because of cause. It returns nil
-// if lstat finds no directory; if it finds something else, it passes that to Found.
+// unopened handles a subdirectory that could not be opened because of cause. If lstat finds
+// that the entry is not a directory, unopened passes it to Found and returns nil.
 func (w *walker) unopened(parent *Dir, name string, place Place, cause error) (*Dir, error) {
 	up, err := parent.handle.Acquire()
 	if err != nil {
@@ -317,7 +319,7 @@ func (w *walker) unopened(parent *Dir, name string, place Place, cause error) (*
 	return nil, nil
 }
 
-// newDir makes a subdirectory of parent, held by the caller.
+// newDir returns a subdirectory of parent. The caller holds it.
 func newDir(parent *Dir, name string, info fsys.Info, h *fsys.Handle) *Dir {
 	parent.Hold()
 	d := &Dir{Parent: parent, Name: name, Info: info, visitor: parent.visitor, handle: h}
@@ -328,7 +330,7 @@ func newDir(parent *Dir, name string, info fsys.Info, h *fsys.Handle) *Dir {
 	return d
 }
 
-// list reads the names in d that are wanted and pushes them.
+// list reads the names in d, selects those that the filters want, and pushes them.
 func (w *walker) list(d *Dir) {
 	read := w.read
 	if w.opts.Found != nil && (d.only == nil || d.only.All()) {
@@ -343,7 +345,7 @@ func (w *walker) list(d *Dir) {
 	}
 }
 
-// push puts what is left to do on the stack.
+// push puts a cursor on the stack.
 func (w *walker) push(c *cursor) {
 	if c.listing.Len() == 0 {
 		return
@@ -405,7 +407,7 @@ func (w *walker) survey(d *Dir) (*cursor, error) {
 	return below.directories(d), err
 }
 
-// part is some of a directory's names.
+// part is a part of a directory's names.
 type part struct {
 	names  []string
 	places []Place
@@ -419,7 +421,7 @@ func (p part) cursor(d *Dir) *cursor {
 	return &cursor{dir: d, listing: fsys.NewListing(p.names), places: p.places}
 }
 
-// directories is cursor for names of subdirectories.
+// directories returns a cursor for names of subdirectories.
 func (p part) directories(d *Dir) *cursor {
 	c := p.cursor(d)
 	for i := range p.names {
@@ -428,8 +430,8 @@ func (p part) directories(d *Dir) *cursor {
 	return c
 }
 
-// wanted reports whether the entry name of d, which is open as dir, is to be visited,
-// and what it is.
+// wanted reports whether the walk visits the entry name of d, which is open as dir, and
+// returns its kind.
 func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsys.Kind, bool) {
 	if w.opts.SkipReserved != nil && strings.HasPrefix(name, fsys.Reserved) {
 		w.opts.SkipReserved(d, name)
@@ -450,7 +452,7 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 	return kind, kind == fsys.Directory || w.opts.Filter == nil || w.filter(d, name, false) != filter.Excluded
 }
 
-// filter returns the verdict on the entry name of d.
+// filter returns the verdict of the filters on the entry name of d.
 func (w *walker) filter(d *Dir, name string, isDir bool) filter.Verdict {
 	path := name
 	if w.opts.Filter.NeedsPaths() {

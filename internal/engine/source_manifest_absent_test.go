@@ -21,9 +21,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// absentTold runs with check and with strict and returns the paths that are
+// reportedAbsent runs with check and with strict and returns the paths that are
 // told as absent, which must be the same.
-func absentTold(t testing.TB, o Options) []string {
+func reportedAbsent(t testing.TB, o Options) []string {
 	t.Helper()
 	o.Targets = []string{o.Targets[0] + "-check"}
 	out := runReported(t, o, &counters.Set{})
@@ -131,7 +131,7 @@ func TestAbsentFiles(t *testing.T) {
 		"asked for itself": {manifest: line("d/gone"), change: only("."), want: []string{"d/gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, dst := promised(t, map[string][]byte{"here": []byte("x"), "d/here": []byte("x"), "d/e/here": {}, ".sealift-journal/lock": {}, "d/.sealift-bad-x": {}},
+			src, dst := sourceWithManifest(t, map[string][]byte{"here": []byte("x"), "d/here": []byte("x"), "d/e/here": {}, ".sealift-journal/lock": {}, "d/.sealift-bad-x": {}},
 				"SHA256SUMS", c.manifest)
 			if name != "left behind" {
 				require.NoError(t, os.RemoveAll(filepath.Join(src, ".sealift-journal")))
@@ -150,7 +150,7 @@ func TestAbsentFiles(t *testing.T) {
 				require.Zero(t, runReported(t, o, &counters.Set{}).summary.Mismatches)
 				return
 			}
-			require.Equal(t, c.want, absentTold(t, o))
+			require.Equal(t, c.want, reportedAbsent(t, o))
 		})
 	}
 }
@@ -184,7 +184,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 		},
 	} {
 		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
-			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", lines.String())
+			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", lines.String())
 			require.NoError(t, os.Symlink(filepath.Dir(secret), filepath.Join(src, "link")))
 			sys := faultfs.New(func(op fsys.Op, name string) error {
 				roots := op == fsys.OpOpenDir && !strings.HasPrefix(name, filepath.Dir(secret)) // opened by their paths
@@ -219,11 +219,11 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 }
 
 // A manifest of the name that --manifest gives is a promise, below the root too.
-func TestAPromiseByAnotherName(t *testing.T) {
+func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"sums/today", "./sums//today", "CHECKSUMS"} {
 		lines := sha("x") + "  a\n" + sha("wrong") + "  d/b\n" + sha("x") + "  gone\n"
-		src, dst := promised(t, map[string][]byte{"a": []byte("x"), "d/b": []byte("y")}, filepath.Clean(name), lines)
+		src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x"), "d/b": []byte("y")}, filepath.Clean(name), lines)
 		write(t, src, "SHA256SUMS", []byte(sha("x")+"  a\n"), since) // checked as well
 		o := options(src, dst)
 		o.Manifest = name
@@ -247,7 +247,7 @@ func TestAPromiseByAnotherName(t *testing.T) {
 }
 
 // A single file's promise is NAME.sha256 beside it, and nothing else.
-func TestAPromiseBesideASingleFile(t *testing.T) {
+func TestTheManifestBesideASingleFileIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		manifest, lines string
@@ -266,7 +266,7 @@ func TestAPromiseBesideASingleFile(t *testing.T) {
 		{"copy.sha256", sha("y") + "  file\n", nil, false},
 	} {
 		for _, strict := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
-			src, dst := promised(t, map[string][]byte{"file": []byte("x")}, c.manifest, c.lines)
+			src, dst := sourceWithManifest(t, map[string][]byte{"file": []byte("x")}, c.manifest, c.lines)
 			copied := filepath.Join(dst, "copy")
 			o := options(filepath.Join(src, "file"), copied)
 			o.SourceManifest = strict

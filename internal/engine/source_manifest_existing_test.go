@@ -26,7 +26,7 @@ import (
 
 // What stands at the destination already is checked as far as its digest is
 // known, under every policy, and is not touched where the source is broken.
-func TestPromisesOfWhatStands(t *testing.T) {
+func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 	t.Parallel()
 	source, other := treetest.Pattern(100, 1), treetest.Pattern(100, 2)
 	longer := treetest.Pattern(bigSize, 3)
@@ -49,7 +49,7 @@ func TestPromisesOfWhatStands(t *testing.T) {
 		for i, policy := range allPolicies() {
 			t.Run(c.name+"/"+policy.String(), func(t *testing.T) {
 				promise := sha("something else") + "  d/a\n" + sha("fine") + "  d/fine\n"
-				src, dst := promised(t, map[string][]byte{"d/a": source, "d/fine": []byte("fine")}, "SHA256SUMS", promise)
+				src, dst := sourceWithManifest(t, map[string][]byte{"d/a": source, "d/fine": []byte("fine")}, "SHA256SUMS", promise)
 				if c.have != nil {
 					write(t, dst, "d/a", c.have, c.mtime)
 				}
@@ -108,7 +108,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 		require.EqualValues(t, 5, out.summary.Skipped, "the source's manifest is a file of it")
 	}
 	// B's manifest says something else of one file and of one of two names.
-	lines := promiseLines(map[string][]byte{"one": treetest.Pattern(100, 0), "two": []byte("x"), "three": treetest.Pattern(100, 2), "three-too": []byte("x")})
+	lines := sumLines(map[string][]byte{"one": treetest.Pattern(100, 0), "two": []byte("x"), "three": treetest.Pattern(100, 2), "three-too": []byte("x")})
 	write(t, b, "SHA256SUMS", []byte(lines), since)
 	for _, policy := range []Policy{PolicyDefault, PolicyUpdate} {
 		o := options(b, c)
@@ -124,7 +124,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 
 // The destination keeps its files and gets none of its lines falsified when the
 // source has rotted since.
-func TestABrokenSourceChangesNothingThatStands(t *testing.T) {
+func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, bigSize} {
 		dir := treetest.MemoryDir(t)
@@ -147,7 +147,7 @@ func TestABrokenSourceChangesNothingThatStands(t *testing.T) {
 
 // What has failed otherwise is not called broken, and what is broken at one
 // destination is not committed at the next.
-func TestBrokenAndFailed(t *testing.T) {
+func TestAMismatchAtOneDestinationAndAFailure(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fsys.Op{fsys.OpWrite, fsys.OpLink, fsys.OpCreate, fsys.OpRead} {
 		for _, rotten := range []bool{false, true} {
@@ -156,7 +156,7 @@ func TestBrokenAndFailed(t *testing.T) {
 			if rotten {
 				promise = sha("other")
 			}
-			src, dst := promised(t, map[string][]byte{"z": content}, "SHA256SUMS", promise+"  z\n")
+			src, dst := sourceWithManifest(t, map[string][]byte{"z": content}, "SHA256SUMS", promise+"  z\n")
 			targets := []string{dst + "1", dst + "2"}
 			var mu sync.Mutex
 			opened, failed := false, false
@@ -195,7 +195,7 @@ func TestBrokenAndFailed(t *testing.T) {
 }
 
 // With --fail-fast the first broken promise ends the run.
-func TestFailFastOfABrokenPromise(t *testing.T) {
+func TestFailFastAfterAMismatchWithTheSourcesManifest(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{}
 	var lines string
@@ -204,7 +204,7 @@ func TestFailFastOfABrokenPromise(t *testing.T) {
 		files[name] = treetest.Pattern(50, byte(i))
 		lines += sha(string(files[name])) + "  " + name + "\n"
 	}
-	src, dst := promised(t, files, "SHA256SUMS", lines)
+	src, dst := sourceWithManifest(t, files, "SHA256SUMS", lines)
 	spoil(t, filepath.Join(src, "f05"))
 	o := options(src, dst)
 	o.FailFast, o.Workers = true, 1
@@ -218,13 +218,13 @@ func TestFailFastOfABrokenPromise(t *testing.T) {
 
 // A promise that cannot be read any more is a failure of each file that it
 // could be about: unchecked, nothing is handed on.
-func TestAPromiseThatCannotBeRead(t *testing.T) {
+func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	lines := sha("x") + "  a\n"
 	for i := range 5000 { // too long to be held in memory
 		lines += sha("x") + fmt.Sprintf("  absent%04d\n", i)
 	}
-	src, dst := promised(t, map[string][]byte{"a": []byte("x"), "b": []byte("y")}, "SHA256SUMS", lines)
+	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x"), "b": []byte("y")}, "SHA256SUMS", lines)
 	replaced := false
 	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "a" && !replaced {
@@ -244,7 +244,7 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dst, "a"))
 
 	// And one that could not be opened is told; what it is about is copied.
-	src, dst = promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n")
+	src, dst = sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n")
 	opens := 0
 	sys = faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "SHA256SUMS" {
@@ -262,11 +262,11 @@ func TestAPromiseThatCannotBeRead(t *testing.T) {
 
 // Interrupting a run with a broken promise at any operation leaves nothing of
 // the broken file, and tells of nothing but that.
-func TestCancellationWithABrokenPromise(t *testing.T) {
+func TestCancellationWithAMismatch(t *testing.T) {
 	t.Parallel()
 	files := map[string][]byte{"a": treetest.Pattern(50, 1), "b": treetest.Pattern(bigSize, 2), "c": treetest.Pattern(10, 3)}
-	lines := promiseLines(files)
-	src, dst := promised(t, files, "SHA256SUMS", lines)
+	lines := sumLines(files)
+	src, dst := sourceWithManifest(t, files, "SHA256SUMS", lines)
 	spoil(t, filepath.Join(src, "b"))
 	for k := int64(1); ; k++ {
 		ctx, cancel := context.WithCancel(t.Context())

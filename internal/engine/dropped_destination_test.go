@@ -21,7 +21,7 @@ import (
 
 // A destination where nothing can be made any more is given up once; one where a
 // single file could not be made is not.
-func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
+func TestADestinationThatFailsEverywhereIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int64{"always": 1 << 30, "once": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestADestinationThatFailsEverywhereIsGivenUp(t *testing.T) {
 
 // A hard link that is there although nobody was told so, as a server can make it that
 // loses its answer, does not fall together with the other name.
-func TestAHardLinkThatIsThereAlready(t *testing.T) {
+func TestAHardLinkThatExistsAlready(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")

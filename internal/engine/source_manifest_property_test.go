@@ -21,8 +21,8 @@ import (
 // Any tree that was copied can be copied on: it keeps what its manifests
 // promise, and the copy's are the same, byte for byte. One flipped bit is told
 // once for each name that it is in, and not handed on.
-func TestPropertyCopyOn(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+func TestPropertyCopyOfACopy(t *testing.T) {
+	checkNew(t, 50, func(t *rapid.T) {
 		c := newTrial(t, "")
 		defer c.remove()
 		require.NoError(t, treetest.Make(c.source, c.tree(2)))

@@ -20,7 +20,7 @@ import (
 
 // A run says whom it has waited for. Time is virtual: only the operation of a case
 // takes any, for all of which the run waits.
-func TestWhatARunWaitsFor(t *testing.T) {
+func TestTimeOfEachStage(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	source := filepath.Join(root, "src")

@@ -20,7 +20,7 @@ import (
 // A copy from another source is not finished. What a complete run has listed since is not
 // suspect because of it: an edit there is a conflict, and is not taken for a torn file. When
 // the manifest or the other journal changes, that is not known any more.
-func TestACompleteRunSettlesWhatItLists(t *testing.T) {
+func TestFilesListedByACompleteRunAreNotSuspect(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		after func(t *testing.T, dst, log string)

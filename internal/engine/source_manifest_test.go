@@ -21,7 +21,7 @@ import (
 
 // One flipped bit in B, on the way from A to B to C: it is told at once, and
 // not handed on.
-func TestCorruptionIsNotHandedOn(t *testing.T) {
+func TestACorruptFileIsNotCopied(t *testing.T) {
 	t.Parallel()
 	for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, {hash.BLAKE3, hash.SHA256, hash.XXH128}} {
 		a, files := littleTree(t)
@@ -88,7 +88,7 @@ func TestCorruptionIsNotHandedOn(t *testing.T) {
 
 // However the source's manifest is written, it is understood: a good file
 // passes, and a bad one does not.
-func TestEveryFormOfALineIsAPromise(t *testing.T) {
+func TestEveryFormOfALineIsChecked(t *testing.T) {
 	t.Parallel()
 	good, bad := treetest.Pattern(100, 1), treetest.Pattern(bigSize, 2)
 	for name, form := range map[string]string{
@@ -113,7 +113,7 @@ func TestEveryFormOfALineIsAPromise(t *testing.T) {
 					}
 					return fmt.Sprintf(form, sha(string(content)), path)
 				}
-				src, dst := promised(t, map[string][]byte{path: bad}, "SHA256SUMS", line(bad))
+				src, dst := sourceWithManifest(t, map[string][]byte{path: bad}, "SHA256SUMS", line(bad))
 				doubts := 0 // about lines that are none
 				if name == "among others" {
 					doubts = 1
@@ -121,7 +121,7 @@ func TestEveryFormOfALineIsAPromise(t *testing.T) {
 				require.Len(t, runReported(t, options(src, dst), &counters.Set{}).bad(), doubts)
 				require.FileExists(t, filepath.Join(dst, path))
 
-				src, dst = promised(t, map[string][]byte{path: bad}, "SHA256SUMS", line(good))
+				src, dst = sourceWithManifest(t, map[string][]byte{path: bad}, "SHA256SUMS", line(good))
 				out := runReported(t, options(src, dst), &counters.Set{})
 				require.Len(t, out.bad(), 1+doubts)
 				requireBroken(t, out.bad()[doubts], path)
@@ -133,11 +133,11 @@ func TestEveryFormOfALineIsAPromise(t *testing.T) {
 }
 
 // A name with all that an escape is for.
-func TestPromiseOfAnEscapedName(t *testing.T) {
+func TestTheLineOfAnEscapedNameIsChecked(t *testing.T) {
 	t.Parallel()
 	name := "new\nline \\ back\rreturn"
 	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
-	src, dst := promised(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
+	src, dst := sourceWithManifest(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
 	out := runReported(t, options(src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], name)
@@ -145,7 +145,7 @@ func TestPromiseOfAnEscapedName(t *testing.T) {
 }
 
 // The same digest twice is one promise; two digests are one that no file keeps.
-func TestDuplicateLinesOfAPromise(t *testing.T) {
+func TestTwoLinesOfOneFile(t *testing.T) {
 	t.Parallel()
 	right, wrong := sha("x"), sha("y")
 	for name, c := range map[string]struct {
@@ -164,7 +164,7 @@ func TestDuplicateLinesOfAPromise(t *testing.T) {
 			for i, digest := range c.lines {
 				fmt.Fprintf(&b, "%s  %sa\n", digest, strings.Repeat("./", i%2))
 			}
-			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", b.String())
+			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", b.String())
 			out := runReported(t, options(src, dst), &counters.Set{})
 			if c.reason == "" {
 				require.Empty(t, out.bad())
@@ -187,7 +187,7 @@ func manyDigests(n int) (list []string) {
 }
 
 // Each name of a file with several has a promise of its own.
-func TestHardLinksWithDifferentPromises(t *testing.T) {
+func TestHardLinksWithDifferentLines(t *testing.T) {
 	t.Parallel()
 	right, wrong := sha("content"), sha("rotten")
 	for mask := range 8 { // which of the three names are promised wrongly
@@ -203,7 +203,7 @@ func TestHardLinksWithDifferentPromises(t *testing.T) {
 					good = append(good, name)
 				}
 			}
-			src, dst := promised(t, map[string][]byte{"a": []byte("content")}, "SHA256SUMS", lines)
+			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("content")}, "SHA256SUMS", lines)
 			require.NoError(t, os.Mkdir(filepath.Join(src, "d"), 0o755))
 			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "d/b")))
 			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
@@ -240,7 +240,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 	content := treetest.Pattern(bigSize, 1)
 	files := map[string][]byte{"a": content}
 	for broken := -1; broken < len(hashes); broken++ {
-		src, dst := promised(t, files, "SHA512SUMS", digestOf(hash.SHA512, []byte("not ours to check"))+"  a\n")
+		src, dst := sourceWithManifest(t, files, "SHA512SUMS", digestOf(hash.SHA512, []byte("not ours to check"))+"  a\n")
 		for i, a := range hashes {
 			text := content
 			if i == broken {
@@ -261,13 +261,13 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 		require.NoFileExists(t, filepath.Join(dst, "a"))
 	}
 	// A digest of the right length in the manifest of another kind is no promise.
-	src, dst := promised(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
+	src, dst := sourceWithManifest(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }
 
 // Where the source's SHA256SUMS is somebody else's, sealift.sha256 beside it is
 // ours, and both are promises.
-func TestThePromiseBesideASignedManifest(t *testing.T) {
+func TestSealiftsManifestBesideASignedOneIsChecked(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
@@ -306,7 +306,7 @@ func TestThePromiseBesideASignedManifest(t *testing.T) {
 
 // With --source-manifest=ignore and without hashes nothing is checked, and nothing kept
 // back. A dry run reports what is absent, and does not read what it would create.
-func TestPromisesThatNobodyChecks(t *testing.T) {
+func TestSourceManifestsThatAreNotChecked(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(o *Options){
 		"ignore":  func(o *Options) { o.SourceManifest = SourceManifestIgnore },
@@ -315,7 +315,7 @@ func TestPromisesThatNobodyChecks(t *testing.T) {
 		"other":   func(o *Options) { o.Hashes = []hash.Algorithm{hash.MD5} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n"+sha("z")+"  absent\n")
+			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n"+sha("z")+"  absent\n")
 			o := options(src, dst)
 			change(&o)
 			out := runReported(t, o, &counters.Set{})
@@ -332,11 +332,11 @@ func TestPromisesThatNobodyChecks(t *testing.T) {
 }
 
 // A text of the manifest's name promises nothing and is copied as a file.
-func TestASourceManifestThatIsNone(t *testing.T) {
+func TestATextWithTheNameOfAManifestIsCopied(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "\n\n", "# nothing\n", "a text about SHA256SUMS\n", "\x00\x01\xff", strings.Repeat("x", 300_000)} {
 		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
-			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)
+			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)
 			o := options(src, dst)
 			o.SourceManifest = mode
 			out := runReported(t, o, &counters.Set{})
@@ -349,7 +349,7 @@ func TestASourceManifestThatIsNone(t *testing.T) {
 }
 
 // What is no file to read, or leads elsewhere, promises nothing.
-func TestASourceManifestOfAnotherKind(t *testing.T) {
+func TestAManifestNameThatIsNoRegularFile(t *testing.T) {
 	t.Parallel()
 	outside := filepath.Join(treetest.MemoryDir(t), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte(sha("y")+"  a\n"), 0o600))
@@ -359,7 +359,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 		"link elsewhere": func(path string) error { return os.Symlink(outside, path) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
+			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "other", "")
 			require.NoError(t, make(filepath.Join(src, "SHA256SUMS")))
 			var opened []string
 			sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -377,7 +377,7 @@ func TestASourceManifestOfAnotherKind(t *testing.T) {
 		})
 	}
 	// A link within the source is the manifest.
-	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "sums/of-today", sha("y")+"  a\n")
+	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "sums/of-today", sha("y")+"  a\n")
 	require.NoError(t, os.Symlink("sums/of-today", filepath.Join(src, "SHA256SUMS")))
 	out := runReported(t, options(src, dst), &counters.Set{})
 	require.Len(t, out.bad(), 1)

@@ -57,7 +57,7 @@ func TestARottenCopyOfASignedMirror(t *testing.T) {
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", []byte("x"), since)
 	write(t, a, "y", []byte("y"), since)
-	write(t, a, "SHA256SUMS", []byte("-----BEGIN PGP SIGNED MESSAGE-----\n"+promiseLines(map[string][]byte{"x": []byte("x")})), since)
+	write(t, a, "SHA256SUMS", []byte("-----BEGIN PGP SIGNED MESSAGE-----\n"+sumLines(map[string][]byte{"x": []byte("x")})), since)
 	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).mismatches())
 	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
 	spoil(t, filepath.Join(b, "y"))
@@ -82,7 +82,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 				require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "a2")))
 			}
 			require.Empty(t, runReported(t, options(src, both[0]), &counters.Set{}).bad())
-			youngManifest(t, filepath.Join(both[0], "SHA256SUMS"))
+			touchManifests(t, filepath.Join(both[0], "SHA256SUMS"))
 			write(t, src, "a", []byte("new"), since) // same size and time
 			lines := sha("new") + "  a\n" + sha("b") + "  b\n"
 			if links {
@@ -100,11 +100,11 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 }
 
 // What is listed below a regular file, or with a name that cannot be, is absent.
-func TestAbsentWhereNothingCanBe(t *testing.T) {
+func TestLinesOfImpossiblePathsAreAbsent(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"file/below", "d/" + strings.Repeat("n", 256)} {
 		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
-			src, dst := promised(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
+			src, dst := sourceWithManifest(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
 			o := options(src, dst)
 			o.SourceManifest = mode
 			out := runReported(t, o, &counters.Set{})
@@ -118,7 +118,7 @@ func TestAbsentWhereNothingCanBe(t *testing.T) {
 // A symbolic link of the manifest's name that leads in circles fails nothing.
 func TestALoopOfTheManifestsName(t *testing.T) {
 	t.Parallel()
-	src, dst := promised(t, map[string][]byte{"a": []byte("x")}, "other", "")
+	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "other", "")
 	require.NoError(t, os.Symlink("SHA256SUMS", filepath.Join(src, "SHA256SUMS")))
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).mismatches())
 }

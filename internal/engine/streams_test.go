@@ -14,7 +14,7 @@ import (
 
 // What no copy gets, as alternate data streams, is told once a kind, whichever file has
 // it, and keeps nothing from being copied; what stands at the destination is no matter.
-func TestWhatIsNeverKeptIsToldOnceAKind(t *testing.T) {
+func TestStreamsAreReportedOncePerKind(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")

@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// mode is the kind of a run. There are three: the copy of a tree or file (treeCopy), the task of
+// a plan (task), and the merge of a plan (merging). The methods and the rules are all questions
+// that the three answer differently, in the order of a run. No other code asks which mode a run
+// has. The answers for a copy are methods of treeCopy, which the others embed.
+type mode interface {
+	// rules returns the answers that stay the same during a run.
+	rules(o *Options) rules
+
+	// begin is called when the source is open and no destination is. stop ends what begin has
+	// started. An error ends the run before it writes anything.
+	begin(ctx context.Context, r *run) (stop func(), err error)
+	// openTargets opens and examines the destinations of r.targets.
+	openTargets(r *run) error
+	// openJournal opens the journal of a destination.
+	openJournal(root *fsys.Dir, name string) (*resume.Journal, error)
+	// interrupted returns which files interrupted runs have changed at a destination; nil if
+	// there was no such run.
+	interrupted(t *target) catalog.Interrupted
+
+	// startScan begins to count the totals of the source, if they are wanted. stop ends that.
+	startScan(r *run) (stop func())
+	// feed passes the directories and entries of the source to the run, as package walk does.
+	feed(r *run, root *walk.Dir)
+	// enter is Enter of walk.Visitor, when d.State is set.
+	enter(r *run, d *walk.Dir) bool
+	// leave is Leave of walk.Visitor.
+	leave(r *run, d *walk.Dir)
+	// findAbsent reports the files that the manifests of the source list and the source lacks.
+	findAbsent(r *run)
+
+	// expected returns what the manifests of the source list for a regular file.
+	expected(r *run, e *entry) (catalog.Expectation, error)
+	// previous returns what the previous manifests of the destination list for the entry; see
+	// catalog.Kept.
+	previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool)
+	// mayCommit returns nil if the run may give a name to what it has written.
+	mayCommit() error
+	// fail ends the run, which cannot do its job.
+	fail(r *run, err error)
+	// record is called by the collector with each event, before it is counted. It returns false
+	// for an event that was reported before.
+	record(r *run, e Event) bool
+
+	// replay adds the results of other runs, when those of this run are durable.
+	replay(r *run)
+	// finish ends a run that was not stopped. Everything that it has copied to the given
+	// destinations is durable.
+	finish(r *run, durable []*target)
+}
+
+// rules are the answers of a mode that stay the same during a run.
+type rules struct {
+	// completes: the run completes the destinations. It writes the manifests and markers for the
+	// whole tree, and the journals are not needed after it.
+	completes bool
+	// planned: a plan has listed the source. It has marked the destinations for its own runs.
+	planned bool
+	// repeated: if the run is interrupted, another attempt has to finish it at once, while the
+	// process of this one may still be alive.
+	repeated bool
+	// takesOver: the run gives itself access to directories of the destination that deny it.
+	takesOver bool
+	// filesFrom is the fingerprint of --files-from, if the options lack it.
+	filesFrom string
+}
+
+// treeCopy is the mode of Run.
+type treeCopy struct{}
+
+func (treeCopy) rules(o *Options) rules { return rules{completes: true, takesOver: !o.DryRun} }
+
+func (treeCopy) begin(context.Context, *run) (stop func(), err error) { return func() {}, nil }
+
+func (treeCopy) openJournal(root *fsys.Dir, name string) (*resume.Journal, error) {
+	return resume.OpenJournal(root, name)
+}
+
+func (treeCopy) interrupted(t *target) catalog.Interrupted {
+	if t.log != nil && t.log.Interrupted {
+		return t.log
+	}
+	return nil
+}
+
+func (treeCopy) feed(r *run, root *walk.Dir) {
+	if r.route.Name != "" {
+		r.Enter(root)
+		root.Hold()
+		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
+		root.Done()
+		return
+	}
+	walk.Walk(r.ctx, root, walk.Options{
+		Workers:       walkers(r.opts.Workers),
+		Filter:        r.opts.Filter,
+		Only:          r.opts.Only,
+		OneFileSystem: r.opts.OneFileSystem,
+		SkipReserved:  r.skipReserved,
+	})
+}
+
+func (treeCopy) expected(r *run, e *entry) (catalog.Expectation, error) {
+	return r.manifests.Expect(e.path)
+}
+
+func (treeCopy) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
+	return p.target.catalog.Kept(e.manifestPath(p))
+}
+
+func (treeCopy) mayCommit() error { return nil }
+
+func (treeCopy) fail(r *run, err error) { r.cancel(err) }
+
+func (treeCopy) record(*run, Event) bool { return true }
+
+func (treeCopy) replay(*run) {}
+
+func (treeCopy) finish(*run, []*target) {}

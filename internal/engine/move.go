@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/timing"
+)
+
+// This file moves the data of one regular file: the source is read once, and each temporary gets
+// the final name when it is complete.
+
+// moveData reads the file once and writes it to all movers. Nothing is committed if what
+// was read is not one state of the file.
+func (r *run) moveData(e *entry, movers []*transfer) error {
+	err := r.openContent(e)
+	if err == nil {
+		err = r.fill(e, movers)
+	}
+	for _, p := range movers {
+		if err == nil && p.open() {
+			r.endStep(e, p, r.commit(e, p))
+		}
+		r.abort(p) // does nothing after a commit
+	}
+	if err != nil && !errors.Is(err, errSourceChanged) {
+		r.uncount(e)
+	}
+	return err
+}
+
+// fill reads the file once and writes it into new temporaries or, at the first attempt,
+// into those that an interrupted run has left. An error is the source's.
+func (r *run) fill(e *entry, movers []*transfer) error {
+	set := r.sets.Get().(*hash.Set)
+	defer r.sets.Put(set)
+	set.Reset()
+	start, err := r.continueLeft(e, movers, set)
+	if err != nil {
+		return err
+	}
+	if e.evict != nil {
+		e.evict.Restart()
+	}
+	sinks := r.openSinks(e, movers, start)
+	if len(sinks) == 0 {
+		return nil
+	}
+	opts := pipe.MoveOptions{Start: start}
+	if e.meta.info.Size > resume.LeastPartial {
+		opts.MarkEvery = resume.MarkEvery
+	}
+	if e.evict != nil {
+		opts.Read = e.evict.Read
+	}
+	r.uncount(e) // what was compared before
+	e.resumed, e.counted, e.unread = start, start, start
+	counters.Grow(&r.counters.Unread, start)
+	counters.Grow(&r.counters.Bytes, start)
+	total, err := r.moveBytes(e, movers, sinks, set, opts)
+	e.counted += max(total-start, 0)
+	if e.evict != nil {
+		e.evict.End(total)
+	}
+	if err != nil {
+		if r.ctx.Err() != nil {
+			r.leavePartial(e, movers, total, set)
+		}
+		return err
+	}
+	for _, p := range movers {
+		if p.open() && p.sink.Err != nil {
+			r.failTransfer(e, p, failure.StageWrite, p.sink.Err)
+		}
+	}
+	if err := e.unchanged(); err != nil {
+		return err
+	}
+	if !anyOpen(movers) { // reading stopped when the last destination failed
+		return nil
+	}
+	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
+		return fmt.Errorf("it ended after %d of %d bytes", total, size)
+	}
+	if err := e.agree(set.Digests()); err != nil {
+		return err
+	}
+	e.meta.info.Size = total // files in /proc have the size 0, those in sysfs a page
+	return nil
+}
+
+// continueLeft continues the temporaries that an interrupted run has left, if it can. It
+// returns the offset from which the source is to be read.
+func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
+	if e.attempts > 1 || e.meta.info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+		return 0, nil
+	}
+	start, err = r.continuePartial(e, movers, set)
+	if err != nil {
+		return 0, err
+	}
+	if start == 0 {
+		set.Reset() // the attempt to continue has fed some of the digests
+	}
+	if start%fsys.DirectAlignment != 0 && e.direct {
+		_, err = e.file.SetDirect(false)
+	}
+	return start, err
+}
+
+// openSinks makes the temporaries, unless they are continued at start, and returns those
+// that can be written.
+func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pipe.Sink) {
+	for _, p := range movers {
+		if !p.open() {
+			continue
+		}
+		e.clock.At(timing.Create, p.target.place())
+		err := p.sink.Err
+		if start == 0 {
+			err = r.create(e, p)
+		}
+		if err == nil {
+			if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
+				r.writeBehind(e, p)
+			}
+			err = p.track(e, start)
+		}
+		if err != nil {
+			r.failTransfer(e, p, failure.StageCreate, err)
+			continue
+		}
+		e.clock.Did(0)
+		sinks = append(sinks, &p.sink)
+	}
+	return sinks
+}
+
+// accepts returns errReported if what was read does not match a manifest at the
+// destination that is not Sealift's to change.
+func (r *run) accepts(e *entry, p *transfer) error {
+	if p.target.catalog == nil { // in a dry run
+		return nil
+	}
+	if err := p.target.catalog.Accepts(e.digests); err != nil {
+		r.mismatch(p.target, e.path, err)
+		return errReported
+	}
+	return nil
+}
+
+// commit completes the temporary and gives it the final name.
+func (r *run) commit(e *entry, p *transfer) error {
+	if !r.isExpected(e, e.digests) {
+		return errReported
+	}
+	if err := r.accepts(e, p); err != nil {
+		return err
+	}
+	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
+		r.abort(p)
+		p.finish(targetResult{done: outConflict, conflict: errListed})
+		return nil
+	}
+	s := &p.sink
+	e.clock.At(timing.Commit, p.target.place())
+	if s.Finish(e.meta.info.Size); s.Err != nil {
+		return inStage(failure.StageWrite, s.Err)
+	}
+	p.inFlight.Stop()
+	if s.Behind != nil {
+		s.Behind.Finish()
+		s.Behind = nil
+		p.bypass = true // it is accounted for
+	}
+	fresh, err := p.dd.freshInfo(s.File)
+	if err == nil {
+		_, err = r.apply(p.dd.system, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
+	}
+	if err != nil {
+		return inStage(failure.StageMetadata, err)
+	}
+	if p.dd.system.syncEach {
+		if err := p.target.sync(s.File); err != nil {
+			p.target.keepLog.Store(true)
+			return inStage(failure.StageSync, err)
+		}
+	}
+	if err = p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
+		return inStage(failure.StageJournal, err)
+	}
+	if err = r.mayCommit(); err != nil {
+		return err
+	}
+	if p.exists {
+		if err = r.replacing(p); err == nil {
+			err = s.File.CommitReplacing(p.name)
+		}
+	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {
+		return r.nameTaken(e, p)
+	}
+	if err != nil {
+		return inStage(failure.StageCommit, err)
+	}
+	p.finish(targetResult{done: p.created(), content: content{digests: e.digests, fresh: true}})
+	e.clock.Did(0)
+	p.forget()
+	r.wrote(e, p)
+	return nil
+}
+
+// nameTaken finds out why a name that was free exists now. The error is errNameTaken if
+// another process made it: then the transfer is decided again. Any other error fails the
+// transfer: the file system folds two names of the source together.
+func (r *run) nameTaken(e *entry, p *transfer) error {
+	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info)
+	if err == nil {
+		return errNameTaken
+	}
+	var collision *collisionError
+	if errors.As(err, &collision) {
+		r.messages <- message{folded: p.target, file: e.manifestPath(p)}
+	}
+	return inStage(failure.StageCheck, err)
+}
+
+// abort removes the transfer's temporary, unless it is committed or kept.
+func (r *run) abort(p *transfer) {
+	if p.sink.File != nil {
+		p.inFlight.Stop()
+		if p.sink.Behind != nil {
+			p.sink.Behind.Finish()
+		}
+		if p.sink.File.Abort() {
+			p.target.keepLog.Store(true) // for a later run, which removes it
+		}
+		p.forget()
+	}
+	p.temporary = temporary{}
+}
+
+// forget records that the transfer's temporary does not exist any more.
+func (p *transfer) forget() {
+	p.inFlight.Gone()
+	p.inFlight = nil
+}
+
+// freshInfo returns the owner, group and mode that a new file in the directory has before
+// any are set. It stats only the first one that was created with a mode: the others have the
+// same.
+func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
+	dd.mu.Lock()
+	defer dd.mu.Unlock()
+	if !dd.ownerSet || dd.askedMode != f.Mode() {
+		info, err := f.Stat()
+		if err != nil {
+			return info, err
+		}
+		dd.owner = fsys.Info{Kind: fsys.Regular, UID: info.UID, GID: info.GID, Mode: info.Mode}
+		dd.ownerSet, dd.askedMode = true, f.Mode()
+	}
+	return dd.owner, nil
+}
+
+// firstMode returns the mode with which a file without a name is created: the final one
+// if the file has the right owner from the start, no ACL changes what the mode grants, and
+// the umask masks nothing; else one that grants others nothing.
+func (r *run) firstMode(e *entry, p *transfer) uint32 {
+	const private = 0o600
+	p.dd.mu.Lock()
+	owner, known := p.dd.owner, p.dd.ownerSet
+	p.dd.mu.Unlock()
+	src := e.meta.info
+	if !known || r.ownerDiffers(p.dd.system, src, owner) || p.dd.inherits || len(e.meta.xattrs) > 0 {
+		return private
+	}
+	mode := r.modeFor(src, owner, true, sameOwner(src, owner))
+	if mode&^0o777 != 0 || mode&fsys.Umask() != 0 {
+		return private
+	}
+	return mode
+}

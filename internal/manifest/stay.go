@@ -1,0 +1,45 @@
+package manifest
+
+import "math/bits"
+
+// This file marks the lines of a previous manifest that stay. A run that changes nothing then
+// neither sorts, writes nor compares any lines.
+
+// LineNumber is a line of one Index. It is 0 for no line.
+type LineNumber int
+
+// LookupLine is Lookup in an Index of BuildOwnIndex, in which each path has one line at most.
+// It also returns the line, for Stay. Several goroutines may call it, as Lookup.
+func (ix *Index) LookupLine(path string) (digest []byte, line LineNumber, err error) {
+	err = ix.find(path, func(i int, f fields) (more bool) {
+		digest, line = append(digest, f.digestOf(ix.algorithm)...), LineNumber(i+1)
+		return false
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return digest, line, nil
+}
+
+// Stay records that a line of LookupLine stays as it is. Several goroutines may call it.
+func (ix *Index) Stay(line LineNumber) { ix.meet(int(line - 1)) }
+
+// Stays reports whether Stay was called for the line of a path. An error is returned by the
+// functions that read the line for its digest.
+func (ix *Index) Stays(path string) (stays bool) {
+	err := ix.find(path, func(i int, _ fields) (more bool) {
+		stays = ix.isMet(i)
+		return false
+	})
+	return stays && err == nil
+}
+
+// AllStay reports whether the manifest has lines and all of them stay. It is false if a line
+// has the asterisk of earlier versions, which a new manifest would lack.
+func (ix *Index) AllStay() bool {
+	count := 0
+	for i := range ix.met {
+		count += bits.OnesCount32(ix.met[i].Load())
+	}
+	return count == len(ix.entries) && count > 0 && !ix.asterisks
+}
