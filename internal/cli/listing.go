@@ -9,7 +9,7 @@ import (
 
 const listingMemory = 16 << 20 // bytes of lines that a listing keeps in memory
 
-// listing collects the lines of --verbose in any order and returns them sorted. Its memory does
+// listing collects the lines of --verbose in any order, and returns them sorted. Its memory does
 // not depend on their number. Use it from one goroutine.
 type listing struct {
 	memory int // bytes of lines before they go to a temporary file

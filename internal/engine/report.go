@@ -155,7 +155,7 @@ type Summary struct {
 // StageSummary is the time that a run has spent on one activity at one place.
 type StageSummary struct {
 	Stage      timing.Kind
-	Place      string        // the name of a timing.Place: `source`, `cpu`, `destination`, `limit` (set by the user), or `nobody`
+	Place      string        // the name of a timing.Place: `source`, `cpu`, `destination`, `limit` (set by the user), or `none`
 	Target     string        // the destination as the user named it, "" elsewhere
 	Time       time.Duration // of all goroutines together, which can be more than the wall time
 	Bytes      int64
