@@ -46,7 +46,7 @@ test: ## run all tests in their short form, under the race detector where there 
 # Many of these wait for disks, networks and other programs.
 .PHONY: test/watched test/unwatched
 test/unwatched:
-	CGO_ENABLED=0 $(GO_TEST) -parallel 4 $(UNWATCHED)
+	CGO_ENABLED=0 $(GO_TEST) $(UNWATCHED)
 
 # The race detector needs cgo, and so a C compiler. By default it sleeps for a second when
 # a program ends.
