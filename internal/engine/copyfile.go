@@ -15,8 +15,8 @@ import (
 //
 //	decideAll    undecided → comparing, moving, keeping, or finished at once
 //	compare      comparing → moving, keeping, or finished
-//	unshareKept  keeping → moving, where the metadata of other names would change,
-//	             or comparing, before policy "protect" does that
+//	unshareKept  keeping → moving, where the metadata of other names would change, finished as a
+//	             link, or comparing, before policy "protect" does that
 //	move         moving → finished; undecided if another process took the name (move.go)
 //	doubtKept    keeping → comparing, where what was read contradicts an earlier run
 //	keepAll      keeping → finished
@@ -35,11 +35,11 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 	if err := r.compare(e); err != nil {
 		return err
 	}
-	if r.unshareKept(e) {
+	if r.unshareKept(e, group) {
 		if err := r.compare(e); err != nil {
 			return err
 		}
-		r.unshareKept(e)
+		r.unshareKept(e, group)
 	}
 	if err := r.move(e); err != nil {
 		return err
@@ -148,22 +148,26 @@ func (r *run) prepareSource(e *entry) error {
 	return r.readXattrs(&e.file.Object, e.path, &e.meta)
 }
 
-// unshareKept gives the transfers a file of their own where bringing the metadata up to
-// date would change other names too. Policy "protect" has those compared first that were
-// not: nothing that differs is replaced.
-func (r *run) unshareKept(e *entry) (anyUnread bool) {
+// unshareKept gives the transfers another file where bringing the metadata up to date would
+// change other names too: that of the group's primary, or a new one. Policy "protect" has those
+// compared first that were not: nothing that differs is replaced.
+func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
+		err = inStage(failure.StageMetadata, err)
 		switch {
 		case shares && r.mayDiffer(e, p):
 			p.decision = p.decision.doubted()
 			p.become(stateComparing)
 			anyUnread = true
 		case shares:
-			p.become(stateMoving)
+			var linked bool
+			if linked, err = r.linkKept(e, p, group); !linked && err == nil {
+				p.become(stateMoving)
+			}
 		}
-		r.endStep(e, p, inStage(failure.StageMetadata, err))
+		r.endStep(e, p, err)
 	}
 	return anyUnread
 }
