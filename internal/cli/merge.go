@@ -155,6 +155,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 	if err != nil {
 		return err
 	}
+	f.options.Results = f.json || f.report != ""
 	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(o.Targets) > 1, html: page}
 	r.page = page.htmlReport
 	if err := r.use(&f.outputFlags); err != nil {
