@@ -49,12 +49,20 @@ func (o *MergeOptions) readResult(index int) (*ShardResult, error) {
 		return nil, err
 	}
 	outcomes.Close()
-	r := &ShardResult{
-		Files: counts.Files, Bytes: counts.Bytes, ResumedFiles: counts.ResumedFiles, ResumedBytes: counts.ResumedBytes,
-		Begun: counts.Begun, Ended: counts.Begun.Add(counts.Elapsed),
-	}
-	if min(r.Files, r.Bytes, r.ResumedFiles, r.ResumedBytes) < 0 || counts.Elapsed < 0 || r.Begun.Year() < 1 || r.Ended.Year() > 9999 {
+	r, ok := counts.result()
+	if !ok {
 		return nil, fmt.Errorf("the outcomes of shard %d have a number out of range", index)
 	}
 	return r, nil
+}
+
+// result returns the part of the counts that a ShardResult has. ok is false if one of them is
+// impossible, such as a time that RFC 3339 cannot express.
+func (c *shardCounts) result() (r *ShardResult, ok bool) {
+	r = &ShardResult{
+		Files: c.Files, Bytes: c.Bytes, ResumedFiles: c.ResumedFiles, ResumedBytes: c.ResumedBytes,
+		Begun: c.Begun, Ended: c.Begun.Add(c.Elapsed),
+	}
+	ok = min(r.Files, r.Bytes, r.ResumedFiles, r.ResumedBytes) >= 0 && c.Elapsed >= 0 && r.Begun.Year() >= 1 && r.Ended.Year() <= 9999
+	return r, ok
 }
