@@ -472,7 +472,7 @@ func TestDocsPictures(t *testing.T) {
 // of the sources, and tests.
 func TestDocsNames(t *testing.T) {
 	flags := map[string]map[string]bool{"": {"version": true}}
-	for _, command := range []string{"copy", "verify", "compare", "sum", "du", "stream", "plan", "run", "merge", "completion", "man", "version", "help"} {
+	for _, command := range commandNames(t) {
 		cmd := exec.Command("sealift", command, "--help") //nolint:gosec // ours
 		cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
 		help, err := cmd.CombinedOutput()
@@ -521,6 +521,33 @@ func TestDocsNames(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestDocsNameEveryCommand checks that a page has each command.
+func TestDocsNameEveryCommand(t *testing.T) {
+	var pages strings.Builder
+	for _, p := range readDocs(t) {
+		pages.Write(readSource(t, p.name))
+	}
+	for _, command := range commandNames(t) {
+		if command != "help" && !regexp.MustCompile(`\bsealift `+command+`\b`).MatchString(pages.String()) {
+			t.Errorf("no page has the command \"sealift %s\"", command)
+		}
+	}
+}
+
+// commandNames returns the names of all commands, as shell completion lists them.
+func commandNames(t *testing.T) []string {
+	t.Helper()
+	names, err := exec.Command("sealift", "__completeNoDesc", "").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _, found := strings.Cut(string(names), "\n:") // a number that controls the shell follows
+	if !found {
+		t.Fatalf("no list of commands:\n%s", names)
+	}
+	return strings.Fields(list)
 }
 
 func readSource(t *testing.T, name string) []byte {

@@ -132,6 +132,8 @@ func TestSchemasNameEveryHash(t *testing.T) {
 		"sum":    {names(hash.Algorithms())},
 		"stream": {names(hash.Algorithms())},
 		"log":    {names(hash.Algorithms())},
+		"run":    {names(hash.All())},
+		"merge":  {names(hash.Algorithms())},
 	} {
 		var found []any
 		var look func(value any)

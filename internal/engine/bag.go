@@ -118,7 +118,7 @@ func (r *run) recognizeBag() error {
 	if r.bagMode == bagMake {
 		return r.refuseUnfit()
 	}
-	if r.route.Name != "" || r.listed == 0 || r.opts.MHL != nil || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
+	if r.route.Name != "" || r.listedHashes == 0 || r.opts.MHL != nil || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
 		return nil
 	}
 	hashes, isBag, err := catalog.IsBag(r.source)

@@ -57,7 +57,7 @@ func (r *run) linesMemory() int {
 func (t *target) openCatalog(r *run) (err error) {
 	o := catalog.Options{
 		FS:        t.FS,
-		Hashes:    r.opts.Hashes[:r.listed],
+		Hashes:    r.opts.Hashes[:r.listedHashes],
 		File:      t.Name,
 		Shown:     t.Shown,
 		Durable:   r.opts.Sync != SyncNone,
@@ -65,7 +65,7 @@ func (t *target) openCatalog(r *run) (err error) {
 		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,
 		MediaList: r.mediaListOf(t),
-		Unlined:   r.listed - min(r.opts.lines(), r.listed),
+		Unlined:   r.listedHashes - min(r.opts.lines(), r.listedHashes),
 		ReadsBack: r.opts.Verify != VerifyOff,
 	}
 	if r.histories != nil {
@@ -100,7 +100,7 @@ func (r *run) checkGiven(t *target) error {
 	if err != nil {
 		return nil //nolint:nilerr // the same
 	}
-	d := decide(r.observed(t.system, src, have))
+	d := decide(r.observationOf(t.system, src, have))
 	if d.act != actReplace && (d.act != actCompare || d.different != actReplace) {
 		return nil
 	}

@@ -21,9 +21,9 @@ type message struct {
 	result  *result       // of an entry; nil for none
 	barrier chan struct{} // closed when all earlier messages have been dealt with
 	synced  *destDir      // was synced, after the results of all its entries were sent
-	folded  *target       // takes a name of the source for the same as another one's
-	below   string        // the directory of that name, or ""
-	file    string        // the path of the file of that name in the manifest, or ""
+	folded  *target       // its file system treats two names of the source as equal
+	below   string        // if the second name is that of a directory: its path
+	file    string        // if the second name is that of a file: its path in the manifest
 }
 
 // result is the outcome of one entry at all destinations.
@@ -152,7 +152,7 @@ func (r *run) account(f *result) {
 			c.Drop(t.name)
 		} else if c != nil && !r.opts.DryRun {
 			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests[:min(r.listed, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
+				Path: t.name, Digests: t.digests[:min(r.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 			})
 			if t.alias != "" { // an earlier manifest may list the file by it

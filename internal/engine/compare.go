@@ -86,7 +86,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	case c.err != nil && (!p.decision.suspect || p.decision.remains):
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
-		r.follow(e, p, actReplace)
+		r.startAction(e, p, actReplace)
 		return nil
 	case p.decision.remains && c.differs:
 		act := p.decision.different
@@ -95,11 +95,11 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 			act = actReplace
 		}
 		if err == nil {
-			r.follow(e, p, act)
+			r.startAction(e, p, act)
 		}
 		return inStage(failure.StageRead, err)
 	case c.differs || c.err != nil:
-		r.follow(e, p, p.decision.different)
+		r.startAction(e, p, p.decision.different)
 		return nil
 	case broken:
 		return errReported
@@ -114,7 +114,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		}
 	}
 	p.content = content{digests: e.digests, fresh: true}
-	r.follow(e, p, p.decision.equal)
+	r.startAction(e, p, p.decision.equal)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 		return false, nil
 	}
 	p.content = content{digests: p.decision.written, fresh: true, known: true}
-	r.follow(e, p, p.decision.equal)
+	r.startAction(e, p, p.decision.equal)
 	return true, nil
 }
 

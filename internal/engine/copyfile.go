@@ -13,15 +13,17 @@ import (
 // transfers that are in one state, for all destinations together, because the source is
 // read once for all of them:
 //
-//	decideAll    undecided → comparing, moving, keeping, or finished at once
-//	compare      comparing → moving, keeping, or finished
-//	unshareKept  keeping → moving, where the metadata of other names would change, finished as a
-//	             link, or comparing, before policy "protect" does that
-//	move         moving → finished; undecided if another process took the name (move.go)
-//	doubtKept    keeping → comparing, where what was read contradicts an earlier run
-//	keepAll      keeping → finished
+//	decideAll      undecided → comparing, moving, keeping, or finished at once
+//	prepareSource  reads what the description of the source still lacks
+//	compare        comparing → moving, keeping, or finished (compare.go)
+//	unshareKept    keeping → moving, where the metadata of other names would change, finished as
+//	               a link, or comparing, before policy "protect" does that
+//	move           moving → finished; undecided if another process took the name (move.go)
+//	doubtKept      keeping → comparing, where what was read contradicts an earlier run
+//	keepAll        keeping → finished (keep.go)
 //
-// In each step a transfer can fail. The source's errors end the attempt.
+// unshareKept and doubtKept can send transfers back, so compare follows them again. In each
+// step a transfer can fail. The source's errors end the attempt.
 
 // copyOnce takes the open transfers through the steps.
 func (r *run) copyOnce(e *entry, group *linkGroup) error {
@@ -80,16 +82,16 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 	}
 	p.observed, p.decision = o, decide(o)
 	p.content = p.decision.content
-	r.follow(e, p, p.decision.act)
+	r.startAction(e, p, p.decision.act)
 	if e.kind == fsys.Irregular && p.open() {
 		return inStage(failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 	}
 	return nil
 }
 
-// follow changes the transfer's state to the one in which the action is carried out, or
+// startAction changes the transfer's state to the one in which the action is carried out, or
 // finishes the transfer if the action is to do nothing.
-func (r *run) follow(e *entry, p *transfer, act action) {
+func (r *run) startAction(e *entry, p *transfer, act action) {
 	switch act {
 	case actCreate, actReplace:
 		p.become(stateMoving)
@@ -189,7 +191,7 @@ func (r *run) move(e *entry) error {
 	}
 	for _, p := range movers {
 		if r.opts.DryRun {
-			if other, err := r.contradicts(e, p, e.digests); err != nil {
+			if other, err := r.contradictsHistory(e, p, e.digests); err != nil {
 				return err
 			} else if other {
 				p.finish(targetResult{done: outConflict, conflict: errListed})

@@ -254,7 +254,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		return o, err
 	}
 	p.have, p.exists = have, true
-	o = r.observed(p.dd.system, e.meta.info, have)
+	o = r.observationOf(p.dd.system, e.meta.info, have)
 	o.ours, o.sealed = p.made, p.target.bag.sealed
 	switch {
 	case o.source != o.have:
@@ -267,7 +267,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 			o.journal = r.observeJournal(e, p)
 		}
 		if o.hashing && o.upToDate() {
-			if r.listed == len(r.opts.Hashes) { // else a source that is a bag has others to compare
+			if r.listedHashes == len(r.opts.Hashes) { // else a source that is a bag has others to compare
 				o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
 				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 			}
@@ -276,8 +276,9 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	return o, err
 }
 
-// observed is what the descriptions of an entry and of what has its name say.
-func (r *run) observed(s *fileSystem, src, have fsys.Info) observation {
+// observationOf returns the part of an observation that follows from the metadata of the two
+// entries: src of the source's, and have of the one that has its name.
+func (r *run) observationOf(s *fileSystem, src, have fsys.Info) observation {
 	o := observation{
 		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0,
 		exists: true, source: src.Kind, have: have.Kind,

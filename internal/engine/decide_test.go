@@ -72,7 +72,7 @@ func spell(d decision) string {
 // observed is a situation as observe finds it.
 func (s *situation) observed(o Options) observation {
 	r := &run{opts: &o}
-	seen := r.observed(&fileSystem{granularity: 1}, s.src, s.have)
+	seen := r.observationOf(&fileSystem{granularity: 1}, s.src, s.have)
 	seen.sameNode = s.sameNode
 	return seen
 }
@@ -216,11 +216,11 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 	} {
 		r := &run{opts: &Options{Policy: PolicyUpdate}}
 		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
-		d := decide(r.observed(&fileSystem{granularity: c.granularity}, src, have))
+		d := decide(r.observationOf(&fileSystem{granularity: c.granularity}, src, have))
 		require.Equal(t, c.want, d.act, "%+v", c)
 		if c.want == actKeep { // of another size, it is not newer either
 			r.opts.Policy, have.Size = PolicyDefault, 6
-			d = decide(r.observed(&fileSystem{granularity: c.granularity}, src, have))
+			d = decide(r.observationOf(&fileSystem{granularity: c.granularity}, src, have))
 			require.Equal(t, actReplace, d.act, "%+v", c)
 		}
 	}

@@ -64,12 +64,12 @@ type run struct {
 	summary   *Summary
 	undone    undone // the collector's, until it is synced with
 
-	bagMode   bagMode
-	listed    int              // how many of the hashes have manifests at the destinations
-	validates bool             // the source is a bag, and is validated
-	payload   bag.Oxum         // of a source that is a bag, as it was read; the collector's
-	held      *heldDeclaration // nil if the source has none that is valid
-	emptyDirs emptyDirs
+	bagMode      bagMode
+	listedHashes int              // how many of opts.Hashes, from the first, have manifests at the destinations
+	validates    bool             // the source is a bag, and is validated
+	payload      bag.Oxum         // of a source that is a bag, as it was read; the collector's
+	held         *heldDeclaration // nil if the source has none that is valid
+	emptyDirs    emptyDirs
 
 	late struct { // files of the source that have a name of this run's manifests: they are copied last
 		sync.Mutex
@@ -205,7 +205,7 @@ func (r *run) examineSource() error {
 			return err
 		}
 	}
-	r.listed = len(r.opts.Hashes)
+	r.listedHashes = len(r.opts.Hashes)
 	if err := r.recognizeBag(); err != nil {
 		return err
 	}

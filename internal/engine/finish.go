@@ -13,14 +13,15 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// stopped reports whether the run ends before everything has its turn.
+// stopped reports whether the run ends early, so that entries of the source may be unprocessed
+// at destinations that are still in use.
 func (r *run) stopped() bool {
 	return r.outer.Err() != nil || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
 }
 
-// finish ends the run at every destination: everything is made durable, read
-// back if that is asked for, and listed. It reports whether the run was stopped
-// before everything had its turn.
+// finish ends the run at every destination: it makes everything durable, reads it back if
+// Options.Verify asks for that, and writes the manifests. It reports whether the run was stopped
+// early.
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	r.sync() // from here on no worker sends, and the collector's data can be used
@@ -63,15 +64,15 @@ func (r *run) finish() (stopped bool) {
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure
-				r.mark(t)
+				r.markIncomplete(t)
 			}
 			t.abandon(r)
 		case !r.rules.completes:
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
-			r.mark(t) // if something has failed since
+			r.markIncomplete(t) // if something has failed since
 		default:
-			r.mark(t)
+			r.markIncomplete(t)
 		}
 		r.summary.Targets = append(r.summary.Targets, s)
 	}
@@ -154,7 +155,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		r.failEnd(t, failure.StageManifest, err)
 		return written
 	}
-	r.mark(t)
+	r.markIncomplete(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, the next run would not know that a run of Sealift made the root.
 	stays := t.unmarked || !complete && !t.bag.sealed || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||

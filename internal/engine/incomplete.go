@@ -95,10 +95,10 @@ func (u undone) account(targets []*target, f *result) {
 	}
 }
 
-// mark writes the marker of a destination, or removes that of an earlier run if nothing is
+// markIncomplete writes the marker of a destination, or removes that of an earlier run if nothing is
 // undone. It does nothing if nothing was added since it was last called. If it cannot
 // write the marker, t.unmarked keeps the journal.
-func (r *run) mark(t *target) {
+func (r *run) markIncomplete(t *target) {
 	if r.undone == nil || t.journal == nil { // without a journal, the destination is as it was found
 		return
 	}

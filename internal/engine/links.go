@@ -205,7 +205,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		}
 	}
 	if p.have.ID != primary.id || !p.exists {
-		if other, err := r.contradicts(e, p, primary.digests); err != nil {
+		if other, err := r.contradictsHistory(e, p, primary.digests); err != nil {
 			return targetResult{}, err
 		} else if other {
 			return targetResult{done: outConflict, conflict: errListed}, nil

@@ -184,10 +184,10 @@ var errListed = &conflictError{
 	next: "copy this source into another directory",
 }
 
-// contradicts reports whether a history at the transfer's destination lists its path with
-// digests other than these. In a dry run digests can be nil; contradicts then reads the source
-// if the history lists the path.
-func (r *run) contradicts(e *entry, p *transfer, digests hash.Digests) (bool, error) {
+// contradictsHistory reports whether a history at the transfer's destination lists its path with
+// digests other than these. In a dry run digests can be nil; then contradictsHistory reads the
+// source if the history lists the path.
+func (r *run) contradictsHistory(e *entry, p *transfer, digests hash.Digests) (bool, error) {
 	c, file := p.target.catalog, e.manifestPath(p)
 	if c == nil || e.kind != fsys.Regular { // c is nil in a dry run if the destination does not exist
 		return false, nil

@@ -246,7 +246,8 @@ func (r *run) abort(p *transfer) {
 	p.temporary = temporary{}
 }
 
-// forget records that the transfer's temporary does not exist any more.
+// forget records that the transfer's temporary does not exist any more: it was committed or
+// removed.
 func (p *transfer) forget() {
 	p.inFlight.Gone()
 	p.inFlight = nil

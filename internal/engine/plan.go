@@ -80,7 +80,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	}
 	p.run = &run{
 		opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(),
-		outer: ctx, listed: len(opts.Hashes), memory: fsys.Memory(), sheet: timing.NewSheet(len(rt.Destinations)),
+		outer: ctx, listedHashes: len(opts.Hashes), memory: fsys.Memory(), sheet: timing.NewSheet(len(rt.Destinations)),
 		messages: make(chan message, jobsAhead), summary: &Summary{}, mode: planner{planning: p}, rules: treeCopy{}.rules(opts),
 	}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
@@ -441,7 +441,7 @@ func (p *planning) undoDestinations() {
 // warnBag warns that a planned copy of a bag does not check that the bag is complete, as Run
 // does.
 func (p *planning) warnBag() {
-	if p.listed == 0 || p.opts.part() || p.opts.SourceManifest == SourceManifestIgnore {
+	if p.listedHashes == 0 || p.opts.part() || p.opts.SourceManifest == SourceManifestIgnore {
 		return
 	}
 	if _, isBag, err := catalog.IsBag(p.source); err == nil && isBag {

@@ -113,13 +113,15 @@ func (r *run) Leave(d *walk.Dir) { r.mode.leave(r, d) }
 // leave completes a directory at all destinations. The walk calls it when all entries in the
 // directory are done, so nothing changes the directory's metadata afterwards.
 func (treeCopy) leave(r *run, d *walk.Dir) {
-	if dirs := d.State.(destDirs); r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil && !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() }) {
+	dirs := d.State.(destDirs)
+	isEmpty := !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() })
+	if isEmpty && r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
 		r.emptyDirs.add(d.Path())
 	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
 	loaded := false
-	for _, dd := range d.State.(destDirs) {
+	for _, dd := range dirs {
 		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.rootOurs) || r.ctx.Err() != nil) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -53,6 +54,35 @@ func TestDocsListEveryFileName(t *testing.T) {
 					require.Equal(t, other == format, ok, "%s: %T", name, other)
 				}
 			}
+		}
+	}
+}
+
+// Each format reads what it writes, one after another and through an Index. MD5 is a hash
+// that all formats can have.
+func TestEveryFormatReadsWhatItWrites(t *testing.T) {
+	a, b := digestsOf(hash.MD5)
+	want := map[string][]byte{"-": a, "comma, 2": b, "d/\u00fc %41 *": a, "d/z": b}
+	for _, format := range formats {
+		builder := newBuilder(hash.MD5, noSpill, 0)
+		for path, digest := range want {
+			require.NoError(t, builder.Put(Entry{Path: path, Size: 1, Digests: hash.Digests{digest}}))
+		}
+		var out bytes.Buffer
+		counts, err := builder.Write(&out, Document{Format: format})
+		require.NoError(t, err, "%T", format)
+		require.Equal(t, len(want), counts.Lines, "%T", format)
+		require.NoError(t, builder.Close())
+
+		in := bytes.NewReader(out.Bytes())
+		lines, _, err := readAll(NewReader(in, format, hash.MD5))
+		require.NoError(t, err, "%T", format)
+		require.Len(t, lines, len(want), "%T", format)
+		ix, err := BuildCheckIndex(in, in.Size(), format, hash.MD5)
+		require.NoError(t, err, "%T", format)
+		require.Zero(t, ix.Malformed(), "%T", format)
+		for path, digest := range want {
+			requireListed(t, ix, path, fmt.Sprintf("%x", digest))
 		}
 	}
 }

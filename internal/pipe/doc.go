@@ -4,12 +4,14 @@
 //   - sink: the file that is written at one destination
 //   - flow: sends a file's pieces to its digests and sinks, sequentially or through lanes
 //   - lane: a channel and the goroutine behind it, for one digest or sink
+//   - taker: what a lane writes to: a sink, or an output of the command stream
 //   - block: a pooled buffer
-//   - piece: the bytes of a block, or a hole, for the digests and sinks
+//   - piece: the bytes of a block, a hole, or a mark, for the digests and sinks
+//   - mark: a point of a large file at which the digests save their states (mark.go)
 //
 // To follow a block, begin with Move and read (stream.go) and send (flow.go). Then read
-// (*lanes).add, which has the loop of a lane, and take (sink.go), which writes the block. Device, Behind and
-// Group limit the unwritten data of a device.
+// (*lanes).add, which has the loop of a lane, and take (sink.go), which writes the block.
+// Device, Behind and Group limit the unwritten data of a device.
 //
 // The rules of the channels are those of the engine:
 //

@@ -50,9 +50,9 @@ type round struct {
 // checked at once.
 const sequentialBlocks = 8
 
-// slowest is the time for reading and writing one byte above which flow assumes that the file
-// waits for a device (250 MB/s). Between files in memory, a byte needs 1 ns.
-const slowest = 4 * time.Nanosecond
+// maxPerByte is the longest time for reading and writing one byte that shows no wait for a
+// device (250 MB/s). Between files in memory, a byte needs 1 ns.
+const maxPerByte = 4 * time.Nanosecond
 
 // newFlow begins a flow. It sets the clock, which may be nil, to reading the file until the
 // flow is closed, except while it hashes, writes or waits.
@@ -77,7 +77,7 @@ func (f *flow) wanted() bool { return len(f.takers) == 0 || f.writing.Load() > 0
 // send sends a piece to all digests and takers. The last of them releases the block.
 func (f *flow) send(q piece) {
 	if f.lanes == nil && !f.sequential && f.round.blocks >= sequentialBlocks {
-		if f.pipe.underWay().Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
+		if f.pipe.inProgress().Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
 			f.lanes = f.startLanes()
 		}
 		f.round = f.newRound()
@@ -121,7 +121,7 @@ func (f *flow) newRound() round {
 func (f *flow) waited() bool {
 	r := &f.round
 	hashing := f.clock.Spent(timing.Hash, timing.CPU) - r.hashing
-	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*slowest
+	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*maxPerByte
 }
 
 // digest adds the piece to digest i of a set.

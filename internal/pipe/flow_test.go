@@ -38,7 +38,7 @@ func flowing(t *testing.T, others int64, at func(p *Pipe, op fsys.Op, reads int6
 		require.NoError(t, err)
 		defer src.Close()
 		p := mover(testBlock, 2, 7*testBlock, false)
-		p.inFlight.Add(others)
+		p.files.Add(others)
 		out, set := sinks(t, d, 2), freshSet()
 		before := bubbled()
 		var done atomic.Int64
@@ -102,7 +102,7 @@ func TestFilesGetLanesForAnIdleCore(t *testing.T) {
 	}
 	lanes, reads = flowing(t, cores, func(p *Pipe, op fsys.Op, reads int64) {
 		if op == fsys.OpRead && reads == 2*sequentialBlocks+3 {
-			p.inFlight.Add(-cores)
+			p.files.Add(-cores)
 		}
 	})
 	require.Equal(t, consumers, lanes)
@@ -113,7 +113,7 @@ func TestFilesGetLanesForAnIdleCore(t *testing.T) {
 // others do.
 func TestFilesGetLanesWhereADeviceWaits(t *testing.T) {
 	cores := int64(runtime.GOMAXPROCS(0))
-	block := testBlock * slowest
+	block := testBlock * maxPerByte
 	for _, op := range []fsys.Op{fsys.OpRead, fsys.OpWrite} {
 		for _, from := range []int64{1, 20} {
 			lanes, reads := flowing(t, cores, func(_ *Pipe, now fsys.Op, reads int64) {
@@ -150,7 +150,7 @@ func TestSequentialMarksAreThoseOfLanes(t *testing.T) {
 			require.NoError(t, err)
 			defer src.Close()
 			p := mover(testBlock, 2, 4*testBlock, false)
-			p.inFlight.Add(others)
+			p.files.Add(others)
 			set, s := freshSet(), sinks(t, d, 1)[0]
 			s.Sparse = true // so that some marks are in a hole
 			seen := map[int64]Mark{}
@@ -205,7 +205,7 @@ func TestASinkFailsAlone(t *testing.T) {
 				src, info, err := d.Open("f")
 				require.NoError(t, err)
 				p := mover(testBlock, 2, 4*testBlock, false)
-				p.inFlight.Add(others)
+				p.files.Add(others)
 				var writes, failed, reads atomic.Int64
 				unhook := hook(sys, func(op fsys.Op, _ string) error {
 					if op == fsys.OpRead {

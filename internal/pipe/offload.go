@@ -40,7 +40,7 @@ func (f *flow) offloads(sinks []*Sink) bool {
 // continue. They continue after every refusal and at every end that comes too early,
 // because only reading shows whether the file has shrunk or cannot be copied in this way.
 // The bytes before that offset are correct.
-func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start int64, holes bool, read func(off int64)) (off int64, err error) {
+func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start int64, holes bool, afterRead func(off int64)) (off int64, err error) {
 	dataEnd := size
 	if holes {
 		dataEnd = start
@@ -81,8 +81,8 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 		s.wrote(off, n)
 		off += n
 		f.pipe.Count(n)
-		if read != nil {
-			read(off)
+		if afterRead != nil {
+			afterRead(off)
 		}
 	}
 	return off, nil

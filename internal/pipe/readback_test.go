@@ -179,11 +179,11 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 	for _, others := range []int64{0, cores, -cores} { // idle cores; none; idle from the start
 		for _, blocks := range []int64{1, 2, 100} {
 			p := mover(testBlock, 2, blocks*testBlock, false)
-			p.inFlight.Add(others)
+			p.files.Add(others)
 			for name := range contents {
 				digest(p, name)
 			}
-			require.Equal(t, others, p.inFlight.Load())
+			require.Equal(t, others, p.files.Load())
 			require.Zero(t, p.Pool.Out())
 		}
 	}
@@ -198,16 +198,16 @@ func TestDigestAloneAndAmongMany(t *testing.T) {
 	}
 	group.Wait()
 	require.Zero(t, p.Pool.Out())
-	require.Zero(t, p.inFlight.Load())
+	require.Zero(t, p.files.Load())
 
 	// A core falls idle in the middle of a file: the lanes take over there.
 	p = mover(testBlock, 2, 7*testBlock, false)
-	p.inFlight.Add(cores)
+	p.files.Add(cores)
 	reads, lanes := 0, 0
 	hook(sys, func(op fsys.Op, _ string) error {
 		if op == fsys.OpRead {
 			if reads++; reads == 20 {
-				p.inFlight.Add(-cores)
+				p.files.Add(-cores)
 			}
 			lanes = max(lanes, runtime.NumGoroutine())
 		}
@@ -250,7 +250,7 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 						cancel()
 						src.Close()
 						require.Zero(t, p.Pool.Out())
-						require.Zero(t, p.inFlight.Load())
+						require.Zero(t, p.files.Load())
 						goleak.VerifyNone(t)
 						if calls.Load() < k {
 							require.NoError(t, err)

@@ -23,9 +23,9 @@ type Pipe struct {
 	Limiter   *rate.Limiter // of the bytes read
 	Bytes     *atomic.Int64 // counts the bytes as they are read; may be nil
 
-	also     *atomic.Int64 // as Bytes
-	inFlight atomic.Int64  // files under way
-	parent   *Pipe         // its inFlight is used; nil to use the Pipe's own
+	also   *atomic.Int64 // as Bytes
+	files  atomic.Int64  // in progress
+	parent *Pipe         // its count of files is used; nil to use the Pipe's own
 }
 
 // Counting returns a copy of p with other counters of bytes. also may be nil.
@@ -36,12 +36,12 @@ func (p *Pipe) Counting(bytes, also *atomic.Int64) *Pipe {
 	}
 }
 
-// underWay returns the counter of files in flight.
-func (p *Pipe) underWay() *atomic.Int64 {
+// inProgress returns the counter of files in progress.
+func (p *Pipe) inProgress() *atomic.Int64 {
 	if p.parent != nil {
-		return p.parent.underWay()
+		return p.parent.inProgress()
 	}
-	return &p.inFlight
+	return &p.files
 }
 
 // MoveOptions are the options of Move. All of them are optional.
@@ -69,11 +69,11 @@ const maxHole = 16 << 20 // bytes
 // Move reads src once, feeds the digests and writes every sink. It returns the offset that
 // it has reached. An error is the source's or the context's; a sink's error is in the sink
 // and does not stop the others. The caller must call Finish for each sink, and check that
-// the file ends at info.Size: Move reads no further unless that is 0.
+// the file ends at info.Size: Move reads no further, unless info.Size is 0.
 func (p *Pipe) Move(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
 	holes := p.KeepHoles && len(sinks) > 0 && info.Blocks*512 < info.Size
-	p.underWay().Add(1)
-	defer p.underWay().Add(-1)
+	p.inProgress().Add(1)
+	defer p.inProgress().Add(-1)
 	long := info.Size > int64(p.Pool.size) || o.Start > 0
 	if holes && (!long || !findsHoles(src)) { // for a short file finding zeros is cheaper; else there is no other way
 		for _, s := range sinks {
@@ -150,10 +150,10 @@ func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
 func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
 	f := newFlow(p, set, sinks, o.Clock, o.From)
 	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
-	read := o.Read
+	afterRead := o.Read
 	if o.MarkEvery > 0 {
 		next := o.Start + o.MarkEvery
-		read = func(off int64) {
+		afterRead = func(off int64) {
 			if off >= next {
 				f.send(piece{off: off, mark: newMark(off, set.Len())})
 				next = off + o.MarkEvery
@@ -166,7 +166,7 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	start := o.Start
 	var err error
 	if f.offloads(sinks) {
-		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, read)
+		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, afterRead)
 	}
 	longest := int64(0)
 	switch {
@@ -177,7 +177,7 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	}
 	total := start
 	if err == nil {
-		total, err = f.read(ctx, src, info, start, longest, wanted, read)
+		total, err = f.read(ctx, src, info, start, longest, wanted, afterRead)
 	}
 	f.close()
 	if err == nil {
@@ -187,11 +187,11 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 }
 
 // read sends the file piece by piece from start until it ends, wanted returns false, or an
-// error occurs. It returns the offset that it has reached, and calls the function read, if not
-// nil, with that offset after each block. It holds one block at a time, and none while it
+// error occurs. It returns the offset that it has reached, and calls afterRead, if not nil, with that
+// offset after each block. It holds one block at a time, and none while it
 // waits for the next. Holes become pieces of at most longest bytes; if longest is 0, holes are
 // read as zeros.
-func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, read func(off int64)) (int64, error) {
+func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, longest int64, wanted func() bool, afterRead func(off int64)) (int64, error) {
 	p := f.pipe
 	off, dataEnd, holes := start, int64(0), longest > 0
 	for wanted() && (off < info.Size || info.Size == 0) {
@@ -239,8 +239,8 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 		f.send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
 		p.Count(int64(n))
-		if read != nil {
-			read(off)
+		if afterRead != nil {
+			afterRead(off)
 		}
 	}
 	return off, nil

@@ -76,7 +76,7 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 				require.NoError(t, err)
 				defer src.Close()
 				p := mover(testBlock, 2, c.pool*testBlock, false)
-				p.inFlight.Add(int64(runtime.GOMAXPROCS(0)))
+				p.files.Add(int64(runtime.GOMAXPROCS(0)))
 				if c.rate > 0 {
 					p.Limiter = rate.NewLimiter(c.rate*testBlock, testBlock)
 				}
