@@ -127,7 +127,7 @@ func TestUsageErrorsOfCopyAndOthers(t *testing.T) {
 		{"copy --verify other a b", "\"b\" is one argument too many"},
 		{"copy --verify --hash=none a b", "--verify needs a digest to compare with"},
 		{"copy --verify=full --hash=none a b", "--verify needs a digest to compare with"},
-		{"copy --source-manifest=maybe a b", "--source-manifest: unknown way with the source's manifest \"maybe\"; known are check, strict, ignore"},
+		{"copy --source-manifest=maybe a b", "--source-manifest: unknown source manifest mode \"maybe\"; known are check, strict, ignore"},
 		{"copy --source-manifest=strict --hash=none a b", "--source-manifest=strict needs a digest to compare with"},
 		{"copy --verfy a b", "unknown flag --verfy; did you mean --verify?"},
 		{"copy -q -v a b", "--quiet and --verbose contradict each other"},

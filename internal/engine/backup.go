@@ -19,7 +19,7 @@ import (
 // second one.
 type backup struct {
 	*route.Backup
-	base *fsys.Dir // Parts are relative to it; the destination's root unless Outside
+	base *fsys.Dir // route.Backup.Parts is relative to it: the destination's root, unless Outside is set
 
 	id   atomic.Pointer[fsys.ID] // of the directory itself, once it exists
 	kept atomic.Int64            // names that were replaced and are kept
@@ -149,10 +149,10 @@ func (r *run) keepOld(p *transfer) error {
 	return r.backUp(p.dd, p.dir, p.name)
 }
 
-// replacing must be called immediately before a transfer replaces an existing file. It checks
-// that this task may still commit, and keeps the old file. It checks again afterwards, because
-// keeping a file can take long.
-func (r *run) replacing(p *transfer) error {
+// beforeReplacing must be called immediately before a transfer replaces an existing file. It
+// checks that this task may still commit, and keeps the old file. It checks again afterwards,
+// because keeping a file can take long.
+func (r *run) beforeReplacing(p *transfer) error {
 	err := r.mayCommit()
 	if err == nil {
 		err = r.keepOld(p)
@@ -182,7 +182,7 @@ func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 		err = to.Sync()
 	}
 	if err != nil {
-		err = fmt.Errorf("what it would replace cannot be kept in %s: %w", quoteName(dd.target.Backup.Shown), err)
+		err = fmt.Errorf("the file that it replaces cannot be kept in %s: %w", quoteName(dd.target.Backup.Shown), err)
 	}
 	return err
 }

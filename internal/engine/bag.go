@@ -111,9 +111,8 @@ func (o *Options) refuseBagManifest() error {
 
 // recognizeBag prepares the run for a bag. With --bag, it refuses a source with entries that a
 // bag cannot hold. Without --bag, it detects a source that is a bag, and adds the hashes of
-// its manifests to those of the run, so that the copy validates the bag. It does not do that
-// for a copy with filters, without hashes or with --source-manifest=ignore, nor with --mhl,
-// which adds hashes too.
+// its manifests to those of the run, so that the copy validates the bag. A copy with
+// filters, without hashes, with --source-manifest=ignore or with --mhl does not validate a bag.
 func (r *run) recognizeBag() error {
 	if r.bagMode == bagMake {
 		return r.refuseUnfit()
@@ -123,10 +122,10 @@ func (r *run) recognizeBag() error {
 	}
 	hashes, isBag, err := catalog.IsBag(r.source)
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // the walk reports a source that must not be read
-		return failure.Refuse("source %s: it cannot be found out whether it is a bag: %s", quoteName(r.opts.Source), err)
+		return failure.Refuse("source %s: cannot check whether it is a bag: %s", quoteName(r.opts.Source), err)
 	}
 	if err != nil || !isBag {
-		return nil //nolint:nilerr // as above
+		return nil //nolint:nilerr // the walk reports it
 	}
 	r.validates = true
 	r.opts.Hashes = slices.Clone(r.opts.Hashes)

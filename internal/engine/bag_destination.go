@@ -131,9 +131,9 @@ func (r *run) refuseJournal(t *target, dir *fsys.Dir, names []string) error {
 	return nil
 }
 
-// refuseOtherBag refuses a complete bag at the destination, unless it can be this run's own.
-// In bagMake, Sealift must have written it. In bagAsIs, its bagit.txt and manifests must equal
-// those of the source.
+// refuseOtherBag refuses a complete bag at the destination, unless an earlier copy of the same
+// source can have made it. In bagMake, Sealift must have written the bag. In bagAsIs, its bagit.txt
+// and manifests must equal those of the source.
 func (r *run) refuseOtherBag(t *target, root *fsys.Dir) error {
 	if r.bagMode == bagMake {
 		f, info, err := root.OpenRegular(bag.InfoName)

@@ -15,13 +15,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// openManifests opens the manifests that the source holds, and reports what of them
-// cannot be checked.
+// openManifests opens the manifests in the source, and reports those that it cannot use.
 func (r *run) openManifests() {
 	o := catalog.SourceOptions{
 		Hashes: r.opts.Hashes,
 		File:   r.route.Name,
-		Check:  r.opts.SourceManifest != SourceManifestIgnore && r.rules.completes, // a shard has what they list
+		Check:  r.opts.SourceManifest != SourceManifestIgnore && r.rules.completes, // a shard already contains the listed digests
 		Bag:    r.validates,
 	}
 	for _, d := range r.route.Destinations {
@@ -43,8 +42,8 @@ func (r *run) openManifests() {
 }
 
 // linesMemory returns how many bytes the lines of the manifests may use in memory. If memory is
-// short, the kernel needs most of it: for the inodes and directory entries that a run opens, and
-// for metadata that a journaling file system has not written.
+// short, the kernel needs most of it. It holds the inodes and directory entries that a run opens,
+// and the metadata that a journaling file system has not yet written.
 func (r *run) linesMemory() int {
 	if r.memory > 0 {
 		return int(min(manifest.DefaultMemory, r.memory/32))
@@ -52,8 +51,8 @@ func (r *run) linesMemory() int {
 	return manifest.DefaultMemory
 }
 
-// openCatalog finds out which manifests the run writes at the destination. A dry run into
-// a directory that does not exist yet only finds out whether that is refused.
+// openCatalog decides which manifests the run writes at the destination. In a dry run into a
+// directory that does not exist, it only makes the refusals.
 func (t *target) openCatalog(r *run) (err error) {
 	o := catalog.Options{
 		FS:        t.FS,
@@ -89,8 +88,8 @@ func (t *target) openCatalog(r *run) (err error) {
 	return nil
 }
 
-// checkGiven refuses to replace a single file if a manifest beside it, which Sealift has
-// not written, would be wrong then. Both files are read for that, once more than usual.
+// checkGiven refuses to replace a single file if that would make a manifest beside the file wrong
+// that Sealift has not written. For this check it reads source and destination one additional time.
 func (r *run) checkGiven(t *target) error {
 	src, digests, err := r.digestFile(r.source, r.route.Name, r.clock)
 	if err != nil {
@@ -98,7 +97,7 @@ func (r *run) checkGiven(t *target) error {
 	}
 	have, err := t.root.Lstat(t.Name)
 	if err != nil {
-		return nil //nolint:nilerr // the same
+		return nil //nolint:nilerr // copying the file reports it
 	}
 	d := decide(r.observationOf(t.system, src, have))
 	if d.act != actReplace && (d.act != actCompare || d.different != actReplace) {
@@ -106,14 +105,14 @@ func (r *run) checkGiven(t *target) error {
 	}
 	if d.act == actCompare {
 		if _, old, err := r.digestFile(t.root, t.Name, r.clock); err != nil || digests.Equal(old) {
-			return nil //nolint:nilerr // the same
+			return nil //nolint:nilerr // copying the file reports it
 		}
 	}
 	return t.catalog.CheckGiven(digests)
 }
 
-// startCatalog lets the catalog write, except in a dry run: nothing refuses the run any
-// more, and the journal of unfinished runs has been read.
+// startCatalog lets the catalog write, except in a dry run. All refusals are made by then, and the
+// journal of interrupted runs has been read.
 func (t *target) startCatalog(r *run) error {
 	t.catalog.Resume(r.mode.interrupted(t))
 	if r.opts.DryRun {
@@ -166,7 +165,7 @@ func (r *run) copyLate() {
 	}
 }
 
-// warnStale warns of manifests at the destination that are not Sealift's to change, and
+// warnStale warns of manifests that Sealift did not write and therefore does not change, if they
 // list files that this run has replaced.
 func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()

@@ -73,12 +73,11 @@ func (t *target) flushLog(r *run) {
 // writeback error once, and success afterwards.
 func (t *target) dropUnwritten(r *run, path string, err error) {
 	t.unwritten.Store(true)
-	t.drop(r, path, fmt.Errorf("what was written cannot be flushed to the device: %w", err))
+	t.drop(r, path, fmt.Errorf("written data cannot be flushed to the device: %w", err))
 }
 
 // checkpoint makes everything durable that was copied since the last checkpoint, and records
-// that in the log. With flush it flushes the file system even if the log has nothing to
-// record.
+// that in the log. If flush is set, it flushes the file system even if there is nothing to record.
 func (t *target) checkpoint(r *run, flush bool) error {
 	err := t.log.Checkpoint(func(g *resume.Group) error {
 		if err := t.flushGroup(g, flush); err != nil {

@@ -19,11 +19,11 @@ import (
 type message struct {
 	event   *Event        // to report; nil for none
 	result  *result       // of an entry; nil for none
-	barrier chan struct{} // closed when all earlier messages have been dealt with
-	synced  *destDir      // was synced, after the results of all its entries were sent
-	folded  *target       // its file system treats two names of the source as equal
-	below   string        // if the second name is that of a directory: its path
-	file    string        // if the second name is that of a file: its path in the manifest
+	barrier chan struct{} // closed when the collector has processed all earlier messages
+	synced  *destDir      // a directory that was synced after the results of all its entries were sent
+	folded  *target       // treats a name of the source as equal to another one
+	below   string        // with folded: the path of the directory with that name; "" for another entry
+	file    string        // with folded: the manifest path of an entry with that name; "" for a directory
 }
 
 // result is the outcome of one entry at all destinations.
@@ -45,12 +45,12 @@ type targetResult struct {
 	existed  bool           // something had the name
 	conflict *conflictError // for outConflict
 	ignored  bool           // a file that the history of the destination leaves out
-	reason   string         // for people; "" where it is plain
-	content                 // that the manifest and the journal list
+	reason   string         // text for people; "" if the outcome needs no reason
+	content                 // for the manifest and the journal
 	name     string         // how the manifest lists the file
-	alias    string         // another spelling of it, which the destination takes for the same; "" if there is none
+	alias    string         // another spelling of name that the destination treats as equal; "" if there is none
 	each     bool           // the file was synced separately
-	backedUp bool           // what was replaced is in the backup directory
+	backedUp bool           // the backup directory has the replaced file
 }
 
 // collect runs until r.messages is closed. It alone writes the summary and the
@@ -74,7 +74,7 @@ func (r *run) collect() {
 			m.synced.target.log.SyncedNames(m.synced.src.Path())
 		}
 		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
-			if m.file != "" { // an earlier manifest may list what the name leads to
+			if m.file != "" { // an earlier manifest may list another entry under this name
 				m.folded.catalog.Drop(m.file)
 			} else {
 				m.folded.catalog.DropBelow(m.below)
@@ -86,8 +86,8 @@ func (r *run) collect() {
 	}
 }
 
-// sync waits until the collector has processed all messages that were sent before. As long as
-// no goroutine sends another one, the caller may use the data of the collector.
+// sync waits until the collector has processed all messages that were sent before. Until the next
+// message is sent, the caller may use the data of the collector.
 func (r *run) sync() {
 	done := make(chan struct{})
 	r.messages <- message{barrier: done}
@@ -155,7 +155,7 @@ func (r *run) account(f *result) {
 				Path: t.name, Digests: t.digests[:min(r.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
 				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 			})
-			if t.alias != "" { // an earlier manifest may list the file by it
+			if t.alias != "" { // an earlier manifest may list the file under its alias
 				c.Drop(t.alias)
 			}
 		}
@@ -245,14 +245,15 @@ func (r *run) total() int64 {
 	return -1
 }
 
-// addToLog lists a file in the log of a destination. The goroutines that make checkpoints
-// report an error of that, because the collector must not send to itself.
+// addToLog lists a file in the log of a destination. It reports no error: the collector calls it
+// and must not send messages to itself. The goroutines that make checkpoints report errors of the
+// log.
 func (r *run) addToLog(f *result, t targetResult) {
 	t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 }
 
-// sendResult sends the result of an entry to the collector and completes the progress
-// counters, which count a file whatever its outcome is, unless the run was stopped.
+// sendResult sends the result of an entry to the collector. It completes the progress counters,
+// which count each file of any outcome, except a file that was interrupted.
 func (r *run) sendResult(e *entry) {
 	f, _ := r.results.Get().(*result)
 	if f == nil {
@@ -263,7 +264,7 @@ func (r *run) sendResult(e *entry) {
 		targets: f.targets[:0],
 	}
 	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
-	cut := r.stopped() // in the middle of the file
+	cut := r.stopped() // the file may have been interrupted
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
@@ -291,12 +292,12 @@ func (r *run) sendResult(e *entry) {
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		rest := e.meta.info.Size - e.counted
-		counters.Grow(&r.counters.Unread, max(rest, 0)) // at once, so it is no part of rates
+		counters.Grow(&r.counters.Unread, max(rest, 0)) // counted in one step, so excluded from rates
 		counters.Grow(&r.counters.Bytes, rest)
 	}
 }
 
-// reason says for people why the transfer of an entry has ended as it has.
+// reason returns the reason of a transfer's outcome as text for people, or "".
 func (r *run) reason(e *entry, p *transfer) string {
 	if p.result.done == outRefreshed {
 		return r.outdatedKinds(p.dd.system, e.meta.info, p.have)
@@ -336,7 +337,7 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 			if r.sourceGone.Swap(true) {
 				return
 			}
-			err = fmt.Errorf("%w; nothing of the source can be read any more, and it is given up", err)
+			err = fmt.Errorf("%w; the source cannot be read any more, so the copy stops", err)
 			defer r.cancel(errSourceGone)
 		}
 	}
@@ -361,7 +362,7 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 	}
 	making := stage == failure.StageCreate || stage == failure.StageCommit
 	if name := path[strings.LastIndexByte(path, '/')+1:]; making && fsys.NameRefused(name, err) {
-		err = fmt.Errorf("the destination does not take this name: %w", err)
+		err = fmt.Errorf("the destination does not accept this name: %w", err)
 	}
 	r.report(Event{
 		Kind: EventFailed, Path: path, Target: t.Given,

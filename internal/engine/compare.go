@@ -30,7 +30,7 @@ func (r *run) compare(e *entry) error {
 		defer f.Close()
 		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
 		c.differs = !c.regular || info.Size != e.meta.info.Size
-		if p.decision.suspect && (!c.differs || p.decision.remains) {
+		if p.decision.suspect && (!c.differs || p.decision.replacePartial) {
 			// The page cache and the device may hold different data after an interrupted run.
 			// A file whose data did not reach the device, or that the device cannot return, is
 			// copied again.
@@ -61,7 +61,7 @@ func (r *run) compare(e *entry) error {
 		err = e.unchanged()
 	}
 	if err == nil {
-		err = e.agree(digests)
+		err = e.recordDigests(digests)
 	}
 	if err != nil {
 		return err
@@ -78,19 +78,19 @@ func (r *run) compare(e *entry) error {
 	return nil
 }
 
-// endComparison does what the decision says for an equal or a different file. broken says that
-// the source does not match its manifests. compare has reported that.
+// endComparison carries out the decision for an equal file, or that for a different one. broken
+// means that the source does not match its manifests, which compare has reported.
 func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
-	case c.err != nil && (!p.decision.suspect || p.decision.remains):
+	case c.err != nil && (!p.decision.suspect || p.decision.replacePartial):
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
 		r.startAction(e, p, actReplace)
 		return nil
-	case p.decision.remains && c.differs:
+	case p.decision.replacePartial && c.differs:
 		act := p.decision.different
-		lossless, err := r.isRemains(e, c)
+		lossless, err := r.isPartialCopy(e, c)
 		if lossless {
 			act = actReplace
 		}
@@ -118,8 +118,8 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	return nil
 }
 
-// damaged reports whether an earlier manifest lists the file with the digests of the source. A
-// file that differs from the source nevertheless was damaged after that manifest was written.
+// damaged reports whether an earlier manifest lists the file with the digests of the source. If
+// the file differs from the source, it was then damaged after that manifest was written.
 func (d *decision) damaged(source hash.Digests) bool {
 	for i, digest := range d.line {
 		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
@@ -152,10 +152,10 @@ func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, 
 	return true, nil
 }
 
-// isRemains reports whether every byte of the destination's file is zero or equals the byte of
+// isPartialCopy reports whether every byte of the destination's file is zero or equals the byte of
 // the source at the same offset. After a power cut, a file of an interrupted run can be
 // truncated, and can have zeros where data was not written. Replacing that file loses nothing.
-func (r *run) isRemains(e *entry, c *comparison) (bool, error) {
+func (r *run) isPartialCopy(e *entry, c *comparison) (bool, error) {
 	if !c.regular {
 		return false, nil
 	}
@@ -186,8 +186,8 @@ func (r *run) isRemains(e *entry, c *comparison) (bool, error) {
 	}
 }
 
-// syncKept syncs an existing file that the manifest is going to list, if its file system needs
-// a sync of each file.
+// syncKept syncs an existing file before the manifest lists it, if files on its file system are
+// synced separately.
 func (p *transfer) syncKept(f *fsys.File) error {
 	if !p.dd.system.syncEach {
 		return nil
@@ -209,9 +209,9 @@ type comparison struct {
 }
 
 // readBeside reads the source and the destinations' files at the same offsets and compares
-// them. It ends at the end of the source, or earlier if no file can be equal any more and no
-// digest is needed to compare with an earlier line. Source and destinations share one buffer,
-// half of it each. The digests are those of the source, nil if it was not read to its end.
+// them. It stops before the end of the source if all files differ and no earlier manifest line has
+// to be compared with the digests. One half of a buffer is for the source, the other for the
+// destinations. The digests are those of the source, nil if it was not read to its end.
 func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	b, err := r.pipe.Pool.Get(r.ctx)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 //	unshareKept    keeping → moving, where the metadata of other names would change, finished as
 //	               a link, or comparing, before policy "protect" does that
 //	move           moving → finished; undecided if another process took the name (move.go)
-//	doubtKept      keeping → comparing, where what was read contradicts an earlier run
+//	recheckKept    keeping → comparing, if the digests of an earlier run differ from what was read
 //	keepAll        keeping → finished (keep.go)
 //
-// unshareKept and doubtKept can send transfers back, so compare follows them again. In each
+// unshareKept and recheckKept can send transfers back, so compare follows them again. In each
 // step a transfer can fail. The source's errors end the attempt.
 
 // copyOnce takes the open transfers through the steps.
@@ -46,7 +46,7 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 	if err := r.move(e); err != nil {
 		return err
 	}
-	if e.doubtKept() {
+	if e.recheckKept() {
 		if err := r.compare(e); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 	return nil
 }
 
-// decideAll decides about the transfers that are undecided, and links what can be linked.
+// decideAll decides about the undecided transfers. It also makes hard links, see linkTo.
 func (r *run) decideAll(e *entry, group *linkGroup) {
 	for p := range e.in(stateUndecided) {
 		e.clock.At(timing.Create, p.target.place())
@@ -110,7 +110,7 @@ func (r *run) startAction(e *entry, p *transfer, act action) {
 }
 
 var (
-	// errNameTaken ends a step: another process has given the name to a file.
+	// errNameTaken ends a step because another process has created an entry with the name.
 	errNameTaken = errors.New("the name is taken")
 	// errReported ends a step or a checkpoint because of an error that was reported.
 	errReported = errors.New("reported")
@@ -150,9 +150,9 @@ func (r *run) prepareSource(e *entry) error {
 	return r.readXattrs(&e.file.Object, e.path, &e.meta)
 }
 
-// unshareKept gives the transfers another file where bringing the metadata up to date would
-// change other names too: that of the group's primary, or a new one. Policy "protect" has those
-// compared first that were not: nothing that differs is replaced.
+// unshareKept replaces a kept file if updating its metadata would also change other names of
+// that file: by a link to the group's primary, or by a new file. Policy "protect" replaces no file
+// that differs, so a file whose content was not compared is compared first.
 func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
@@ -160,7 +160,7 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 		err = inStage(failure.StageMetadata, err)
 		switch {
 		case shares && r.mayDiffer(e, p):
-			p.decision = p.decision.doubted()
+			p.decision = p.decision.compareInstead()
 			p.become(stateComparing)
 			anyUnread = true
 		case shares:
@@ -174,13 +174,13 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 	return anyUnread
 }
 
-// mayDiffer reports whether replacing what has the transfer's name, which is up to date by
-// size and time, may change content against policy "protect".
+// mayDiffer reports whether policy "protect" forbids to replace an existing file that is up to
+// date by size and time, because its content was not compared.
 func (r *run) mayDiffer(e *entry, p *transfer) bool {
 	return r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh
 }
 
-// move gives the transfers' names to the source's content.
+// move copies the entry to the destinations of the transfers in stateMoving.
 func (r *run) move(e *entry) error {
 	movers := slices.Collect(e.in(stateMoving))
 	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
@@ -197,7 +197,7 @@ func (r *run) move(e *entry) error {
 				p.finish(targetResult{done: outConflict, conflict: errListed})
 				continue
 			}
-			_ = r.keepOld(p) // counts it
+			_ = r.keepOld(p) // in a dry run it only counts the file
 			p.finish(targetResult{done: p.created()})
 			continue
 		}
@@ -207,21 +207,21 @@ func (r *run) move(e *entry) error {
 	return nil
 }
 
-// doubtKept sends transfers back to comparing that would keep the digests of an earlier
-// run, if these are not the digests that this run has read of the source.
-func (e *entry) doubtKept() (anyDoubt bool) {
+// recheckKept checks the transfers that would keep the digests of an earlier run. If these differ
+// from the digests that this run has computed, the transfer returns to stateComparing.
+func (e *entry) recheckKept() (anyRecheck bool) {
 	for p := range e.in(stateKeeping) {
 		if e.contradicts(p.content.digests) {
-			p.decision = p.decision.doubted()
+			p.decision = p.decision.compareInstead()
 			p.content = content{}
 			p.become(stateComparing)
-			anyDoubt = true
+			anyRecheck = true
 		}
 	}
-	return anyDoubt
+	return anyRecheck
 }
 
-// keepAll finishes the transfers whose names have the source's content already.
+// keepAll finishes the transfers whose existing file has the source's content.
 func (r *run) keepAll(e *entry, group *linkGroup) {
 	for p := range e.in(stateKeeping) {
 		r.endStep(e, p, r.keep(e, p, group))

@@ -17,70 +17,72 @@ type action uint8
 const (
 	actNone     action = iota
 	actCreate          // the name is free
-	actReplace         // what has the name is replaced
-	actKeep            // what has the name is up to date; its metadata may not be
-	actLeave           // policy "never": nothing is touched
-	actCompare         // the content decides between two other actions
-	actConflict        // what has the name is left alone, and reported
+	actReplace         // replace the existing entry
+	actKeep            // keep the existing entry, which is up to date; update its metadata if needed
+	actLeave           // leave the existing entry unchanged: policy "never"
+	actCompare         // compare the content, which decides between two other actions
+	actConflict        // leave the existing entry unchanged and report a conflict
 )
 
-// observation is what Sealift knows of an entry of the source, and of what has its name at
-// a destination, before it compares any content. The zero value says that the name is free.
+// observation is what Sealift knows about an entry of the source, and about the existing entry of
+// the same name at a destination, before it compares content. In the zero value there is no
+// existing entry.
 type observation struct {
 	policy  Policy
 	hashing bool // the run computes digests
 
-	exists   bool      // something has the name
-	source   fsys.Kind // of the entry
-	have     fsys.Kind // of what has the name
+	exists   bool      // there is an existing entry
+	source   fsys.Kind // of the entry in the source
+	have     fsys.Kind // of the existing entry
 	sameSize bool
 	sameTime bool // as far as the destination's file system can tell
-	newer    bool // what has the name is newer than the entry
-	sameNode bool // of two entries without data: links to one target, devices of one number
+	newer    bool // the existing entry is newer than the source's
+	sameNode bool // two entries without data are equal: links with one target, devices with one number
 	ours     bool // this run has given the name to an earlier state of the file
 	sealed   bool // the destination is a complete bag
-	linkable bool // another name of the source's file is at the destination, with its content
+	linkable bool // the destination has a copy of the file under another name, to which this one can be linked
 
 	journal   journalView
 	line      hash.Digests // of the previous manifests; see catalog.Kept
-	lineHolds bool         // it is complete, and the source's own manifests list nothing else
+	lineHolds bool         // line has all digests, and the source's own manifests list no different ones
 	lineAt    catalog.Line // which line that is; see catalog.Outcome
 }
 
 // journalView is what the journal of an interrupted run says of a file at the destination.
 type journalView struct {
-	listed  bool         // it was copied or found equal, was flushed, and has not changed since, nor has the source's
+	listed  bool         // the file equalled the source and was flushed; neither has changed since
 	digests hash.Digests // of a listed file
-	suspect bool         // it has changed since that run began: a power cut may have damaged it, even if size and time are right
-	written hash.Digests // what that run read of the source when it wrote the file, which need not be on the device; nil if unknown
+	suspect bool         // the file has changed since that run began; a power cut may have damaged content of the right size and time
+	written hash.Digests // of the content that the run wrote, which may have been lost in a power cut; nil if unknown
 }
 
 // decision is what happens to an entry at one destination.
 type decision struct {
 	act       action
-	equal     action         // what equal content leads to, for actCompare
-	different action         // what other content leads to, for actCompare
-	conflict  *conflictError // why the entry is left alone, where one of the actions is actConflict
-	content   content        // what is known of the content of what has the name
-	line      hash.Digests   // of the previous manifests: where they list the source's digests, a difference is damage
-	suspect   bool           // a power cut may have damaged it: compare what the device has, not the page cache
-	remains   bool           // a file that differs is replaced if it is what a power cut left of the source's
-	written   hash.Digests   // for actCompare: a file that has these digests is equal, too
+	equal     action         // for actCompare: the action if the content is equal
+	different action         // for actCompare: the action if the content differs
+	conflict  *conflictError // the reason, if one of the actions is actConflict
+	content   content        // of the existing file, as far as it is known
+	line      hash.Digests   // of the previous manifests; if the source has these digests, a file that differs is damaged
+	suspect   bool           // a power cut may have damaged the file: compare the content on the device, not in the page cache
+	// replacePartial: a file that differs is replaced if it is a partial copy, see isPartialCopy.
+	replacePartial bool
+	written        hash.Digests // for actCompare: a file with these digests counts as equal, too
 }
 
 // content is what Sealift knows of the content of a file at a destination.
 type content struct {
-	digests hash.Digests // which the manifest lists; nil if they are unknown
-	fresh   bool         // this run has found that they are the source's: the journal lists the file
+	digests hash.Digests // for the manifest; nil if they are unknown
+	fresh   bool         // this run found them equal to the source's, so the journal may list the file
 	known   bool         // the journal of an interrupted run lists the file
-	line    catalog.Line // of an earlier run, which has the digests; see catalog.Outcome
+	line    catalog.Line // the line of an earlier run that the digests come from; see catalog.Outcome
 }
 
 // conflictError says why an entry is left alone, and which policy would replace it.
 type conflictError struct {
 	why  string
 	hint Policy // PolicyDefault: no policy would
-	next string // what the user can do instead; "" where moving away what is there helps
+	next string // the user's next step; "" if it is to move the existing entry away
 }
 
 func (e *conflictError) Error() string { return e.why }
@@ -93,8 +95,8 @@ func (e *conflictError) policy() string {
 	return e.hint.String()
 }
 
-// decide decides what happens to an entry at one destination. It depends on nothing but
-// the observation.
+// decide decides what happens to an entry at one destination. It is a pure function of the
+// observation.
 func decide(o observation) decision {
 	d := decideUnsealed(o)
 	if !o.sealed {
@@ -112,7 +114,7 @@ func decide(o observation) decision {
 	return d
 }
 
-// errSealed is a difference between the source and a complete bag.
+// errSealed is the conflict of an entry that differs from a complete bag.
 var errSealed = &conflictError{why: "the bag is complete, and Sealift does not change it", next: "make a new bag in another destination"}
 
 func decideUnsealed(o observation) decision {
@@ -139,7 +141,7 @@ func decideUnsealed(o observation) decision {
 	return d
 }
 
-// byPolicy applies the overwrite policy to what has the name.
+// byPolicy applies the overwrite policy to the existing entry.
 func (o *observation) byPolicy() decision {
 	switch {
 	case o.policy == PolicyNever:
@@ -166,13 +168,13 @@ func (o *observation) byPolicy() decision {
 	return d
 }
 
-// cautious reports whether the policy replaces nothing that may be lost.
+// cautious reports whether the policy makes a newer entry, or one of another kind, a conflict.
 func (o *observation) cautious() bool {
 	return o.policy == PolicyDefault || o.policy == PolicyProtect
 }
 
-// upToDate reports whether the policy takes two entries of one kind for equal without
-// comparing content.
+// upToDate reports whether the policy treats two entries of one kind as equal without comparing
+// their content.
 func (o *observation) upToDate() bool {
 	if o.source != fsys.Regular {
 		return o.sameNode
@@ -180,8 +182,8 @@ func (o *observation) upToDate() bool {
 	return o.sameSize && o.sameTime && (o.cautious() || o.policy == PolicyUpdate)
 }
 
-// listedBefore decides about a file that the journal lists. It is up to date, whatever
-// the policy says.
+// listedBefore decides about a file that the journal lists. The file is up to date under every
+// policy.
 func (o *observation) listedBefore(d decision) decision {
 	act := actKeep
 	if d.act == actLeave {
@@ -190,15 +192,16 @@ func (o *observation) listedBefore(d decision) decision {
 	return decision{act: act, content: content{digests: o.journal.digests, known: true}}
 }
 
-// suspectBefore decides about a file that a power cut may have damaged. Its size and time
-// prove nothing, and replacing it needs no permission by the policy: the interrupted run
-// wrote it. Policy "never" leaves that file, too, but may find that it is complete. Policy
-// "protect" replaces it only if that loses nothing: another process may have changed it.
+// suspectBefore decides about a file that a power cut may have damaged. Its size and time prove
+// nothing. The interrupted run wrote the file, so a policy that otherwise reports a conflict allows
+// to replace it. Policy "never" leaves the file unchanged, but compares it, so that the manifest can
+// list it if it is complete. Policy "protect" replaces only a partial copy, because another process
+// may have changed the file.
 func (o *observation) suspectBefore(d decision) decision {
 	suspect := decision{act: d.act, suspect: true, written: o.journal.written}
 	switch {
 	case o.policy == PolicyProtect:
-		suspect.act, suspect.equal, suspect.different, suspect.remains = actCompare, actKeep, actConflict, true
+		suspect.act, suspect.equal, suspect.different, suspect.replacePartial = actCompare, actKeep, actConflict, true
 		if suspect.conflict = d.conflict; suspect.conflict == nil {
 			suspect.conflict = errSameTimes
 		}
@@ -217,18 +220,18 @@ func (o *observation) suspectBefore(d decision) decision {
 // the content decides.
 func (o *observation) keepLine() decision {
 	d := decision{act: actKeep}
-	if o.policy != PolicyProtect { // which does not replace a damaged file
+	if o.policy != PolicyProtect { // "protect" does not replace a damaged file
 		d.line = o.line
 	}
 	if o.lineHolds {
 		d.content.digests, d.content.line = o.line, o.lineAt
 		return d
 	}
-	return d.doubted()
+	return d.compareInstead()
 }
 
-// doubted lets the content decide about a file that is up to date by size and time.
-func (d decision) doubted() decision {
+// compareInstead returns the decision to compare a file that is up to date by size and time.
+func (d decision) compareInstead() decision {
 	return decision{act: actCompare, equal: actKeep, different: actConflict, conflict: errSameTimes, line: d.line, suspect: d.suspect}
 }
 
@@ -236,10 +239,10 @@ func conflict(why string, hint Policy) decision {
 	return decision{act: actConflict, conflict: &conflictError{why: why, hint: hint}}
 }
 
-// errSameTimes is a difference where size and time say that there is none.
+// errSameTimes is the conflict of a file with equal size and mtime and different content.
 var errSameTimes = &conflictError{why: "it differs from the source, although size and modification time are equal", hint: PolicyChecksum}
 
-// observe finds out what has the transfer's name at the destination.
+// observe reads the existing entry of the transfer's name at the destination.
 func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
 	o.sealed = p.target.bag.sealed
@@ -267,7 +270,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 			o.journal = r.observeJournal(e, p)
 		}
 		if o.hashing && o.upToDate() {
-			if r.listedHashes == len(r.opts.Hashes) { // else a source that is a bag has others to compare
+			if r.listedHashes == len(r.opts.Hashes) { // otherwise the bag's manifests have hashes that the lines lack
 				o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
 				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 			}
@@ -276,8 +279,8 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	return o, err
 }
 
-// observationOf returns the part of an observation that follows from the metadata of the two
-// entries: src of the source's, and have of the one that has its name.
+// observationOf returns the observation that follows from the metadata of an entry of the source and of
+// the existing entry.
 func (r *run) observationOf(s *fileSystem, src, have fsys.Info) observation {
 	o := observation{
 		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0,
@@ -288,14 +291,14 @@ func (r *run) observationOf(s *fileSystem, src, have fsys.Info) observation {
 	return o
 }
 
-// sameNode reports whether an entry without data is equal to what has its name, which is
-// of the same kind.
+// sameNode reports whether an entry without data equals the existing entry, which has the same
+// kind.
 func (e *entry) sameNode(p *transfer) (bool, error) {
 	switch e.kind {
 	case fsys.Symlink:
 		target, err := p.dir.Readlink(p.name)
 		if err != nil { // sshfs refuses to read some
-			err = fmt.Errorf("reading the link that stands there: %w", err)
+			err = fmt.Errorf("reading the existing link: %w", err)
 		}
 		return target == e.link, err
 	case fsys.CharDevice, fsys.BlockDevice:
@@ -304,8 +307,8 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 	return true, nil
 }
 
-// observeJournal finds out what the journal of an interrupted run says of a file. Digests
-// that the source's own manifests contradict prove nothing.
+// observeJournal returns what the journal of an interrupted run records about a file. It ignores
+// records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	log, path := p.target.log, e.manifestPath(p)
 	left := log.Judge(path, e.meta.info, p.have, p.dd.system.timeStamps())

@@ -151,7 +151,7 @@ func TestDecideEveryCombination(t *testing.T) {
 							require.False(t, d.suspect, name)
 							require.Nil(t, d.written, name)
 						}
-						require.Equal(t, suspect && policy == PolicyProtect, d.remains, name)
+						require.Equal(t, suspect && policy == PolicyProtect, d.replacePartial, name)
 						if want == "leave" {
 							require.Equal(t, suspect, d.suspect, "a warning: "+name)
 						}

@@ -12,8 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// destDir is the counterpart of one source directory at one destination. It is
-// made when something is first put into it, or when the walk leaves it.
+// destDir is the counterpart of one source directory at one destination. The run creates the
+// directory when the first entry is copied into it, or at the latest when the walk leaves it.
 type destDir struct {
 	target *target
 	parent *destDir // nil for the root
@@ -24,24 +24,25 @@ type destDir struct {
 	handle *fsys.Handle
 	info   fsys.Info
 	system *fileSystem // of the directory, once it is open
-	// fresh: this copy makes it, so its metadata is to be the source's.
+	// fresh: this copy creates the directory, so it gets the source's metadata.
 	fresh bool
-	// empty: this run made it, or would, so it holds only what this run has put there.
+	// empty: this run created the directory, or would in a real run, so it contains only entries of
+	// this run.
 	empty bool
-	// existing are the names that were there before; nil if it was empty.
+	// existing contains the names that were in the directory before the run; nil if it is empty.
 	existing *nameSet
-	// originalMode is restored when the directory is left, if its metadata is not to be set.
+	// originalMode is restored when the walk leaves a directory that does not get the source's
+	// metadata.
 	originalMode uint32
-	tookOver     bool // it was read-only and was made writable
-	// refreshed: its metadata was not the source's before the run, and is now.
-	refreshed string // the metadata that was updated, for people; "" for none
+	tookOver     bool   // it was read-only and was made writable
+	refreshed    string // the kinds of metadata that this run updated, as text for people; "" for none
 
 	owner     fsys.Info // owner, group and mode that new files get here
 	ownerSet  bool
-	askedMode uint32            // with which the file was created that has shown owner
+	askedMode uint32            // the mode that was requested for the file from which owner was read
 	inherits  bool              // new entries get an ACL from its default ACL
 	appeared  map[string]bool   // names that another process has made during the run
-	claimedBy map[string]string // existing name → the source's name that folds to it
+	claimedBy map[string]string // existing name → the name in the source that the file system treats as equal to it
 
 	backup backupState
 }
@@ -79,9 +80,9 @@ func (dd *destDir) ready(r *run) destState {
 	return dd.state
 }
 
-// acquire returns the open directory, to be given back with release. ok is false if there
-// is none, which was reported. In a dry run the directory is nil, with ok, where it would
-// be made.
+// acquire returns the open directory. The caller must release it. If there is none, ok is false,
+// and the reason was reported. If a dry run would create the directory, acquire returns nil and ok
+// is true.
 func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
 	if dd.target.isDropped() {
 		return nil, false
@@ -114,7 +115,7 @@ func (dd *destDir) prepare(r *run) destState {
 			return destAbsent
 		}
 		dd.handle, dd.empty = t.handle, t.created
-		dd.fresh = dd.empty || t.lackedPlanned(dd.src)
+		dd.fresh = dd.empty || t.absentInPlan(dd.src)
 		return dd.inspect(r, t.root)
 	}
 	switch dd.parent.ready(r) {
@@ -134,7 +135,7 @@ func (dd *destDir) prepare(r *run) destState {
 	var conflict *conflictError
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
-		if r.rules.completes { // every task meets it; the merge counts it
+		if r.rules.completes { // several tasks may find the same directory: only the merge counts it
 			r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		}
 		return destRefused
@@ -152,7 +153,7 @@ func (dd *destDir) prepare(r *run) destState {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.fresh = dd.empty || t.lackedPlanned(dd.src)
+	dd.fresh = dd.empty || t.absentInPlan(dd.src)
 	info, err := dir.Stat()
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
@@ -173,16 +174,16 @@ func (dd *destDir) prepare(r *run) destState {
 	return dd.inspect(r, dir)
 }
 
-// errIsSource is a destination directory that is the source, which contains DST's own
-// name for instance, or its own counterpart in the source, through a bind mount.
-// Copying into it would replace files of the source.
-var errIsSource = errors.New("this directory of the destination is a directory of the source, of which nothing was copied; choose another destination")
+// errIsSource is the error for a destination directory that is the source's root, or that is the
+// same directory as its counterpart in the source. That happens if SRC is inside DST, or with a bind
+// mount. Copying into the directory would replace files of the source.
+var errIsSource = errors.New("this directory of the destination is a directory of the source, so nothing was copied into it; choose another destination")
 
-// errIsBackup is a destination directory in which the run keeps replaced files.
+// errIsBackup is the error for a destination directory in which the run keeps replaced files.
 var errIsBackup = errors.New("this directory of the destination is the backup directory, so nothing was copied to it; choose another --backup-dir")
 
-// enter opens the directory, making it if it does not exist. nil without an
-// error: it would be made, but this is a dry run.
+// enter opens the directory, and creates it if it does not exist. In a dry run it returns nil
+// without an error if it would create the directory.
 func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
 	if !dd.parent.maybeExists(name) {
@@ -220,10 +221,10 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 		return nil, err
 	}
 	if have.Kind != fsys.Symlink {
-		return nil, &conflictError{why: "a " + have.Kind.String() + " is in the way of the directory, of which nothing was copied"}
+		return nil, &conflictError{why: "a " + have.Kind.String() + " is in the way of the directory, so nothing in it was copied"}
 	}
 	if r.opts.Policy != PolicyAlways {
-		return nil, &conflictError{why: "a symbolic link is in the way of the directory, of which nothing was copied", hint: PolicyAlways}
+		return nil, &conflictError{why: "a symbolic link is in the way of the directory, so nothing in it was copied", hint: PolicyAlways}
 	}
 	if r.opts.DryRun {
 		return nil, nil
@@ -270,7 +271,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 			dd.tookOver, dd.originalMode = true, dd.info.Mode
 		}
 	}
-	if dd.system, err = t.meet(r, dir, dd.info); err != nil {
+	if dd.system, err = t.findFileSystem(r, dir, dd.info); err != nil {
 		return fail(err)
 	}
 	if !r.opts.DryRun {
@@ -296,8 +297,8 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	return destReady
 }
 
-// list adds what there is in the opened directory to names, if that is not nil, and
-// removes what interrupted runs have left in it.
+// list removes the temporaries of interrupted runs from the opened directory. Unless names is nil,
+// list adds all names in the directory to it.
 func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	var reserved []string
 	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
@@ -313,9 +314,9 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 		return err
 	}
 	err = dd.target.log.RemoveTemporaries(dir, reserved)
-	if fsys.NotPermitted(err) { // of a directory that may only be appended to, for instance
+	if fsys.NotPermitted(err) { // for example in an append-only directory
 		dd.target.keepLog.Store(true)
-		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing what an interrupted copy has left: %w", err))
+		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
 		return nil
 	}
 	return err
@@ -350,7 +351,7 @@ func (dd *destDir) maybeExists(name string) bool {
 	return dd.appeared[name] || !dd.empty && (dd.existing == nil || dd.existing.has(name))
 }
 
-// existed reports whether name was there before the run. The directory was opened.
+// existed reports whether name was there before the run. The caller has opened the directory.
 func (dd *destDir) existed(name string) bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()

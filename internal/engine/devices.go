@@ -6,9 +6,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// leastBehind is the smallest size of a file whose writeback is started while it is being
+// minWriteBehind is the smallest size of a file whose writeback is started while it is being
 // written. Shorter files reach the device when their file system is flushed.
-const leastBehind = 1 << 20 // bytes
+const minWriteBehind = 1 << 20 // bytes
 
 // device is the state that all destinations on one device share.
 type device struct {
@@ -61,8 +61,8 @@ func (d *device) receives(movers []*transfer) bool {
 }
 
 // startBackground starts the goroutines that run beside the workers. Each destination has one
-// that makes checkpoints and one that flushes the log. Each device has one that waits for
-// writeback. The gauge counts unwritten bytes.
+// that makes checkpoints and one that flushes the log. Each device has one for
+// writeback. Another one, the gauge, counts the unwritten bytes.
 func (r *run) startBackground() {
 	devices := map[uint64]*device{}
 	for _, t := range r.targets {
@@ -142,17 +142,17 @@ func (r *run) stopGauge() {
 // written.
 func (r *run) writeBehind(e *entry, p *transfer) {
 	t := p.target
-	if t.behind == nil || e.meta.info.Size < leastBehind {
+	if t.behind == nil || e.meta.info.Size < minWriteBehind {
 		return
 	}
 	path := e.path
 	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropUnwritten(r, path, err) })
 }
 
-// wrote adds a complete and closed file to the unwritten data of its destination's group. It
-// does not if bypass is set: then the data is not in the page cache, or the device's goroutine
-// has counted it.
-func (r *run) wrote(e *entry, p *transfer) {
+// addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If
+// bypass is set, it does nothing: the data is not in the page cache, or the device's goroutine has
+// counted it.
+func (r *run) addUnwritten(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
 		p.target.group.Add(e.meta.info.Size, e.clock)
 	}

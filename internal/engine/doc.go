@@ -55,6 +55,7 @@
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole
 //   - commit: giving a complete file its final name
+//   - late file: a file of the source with the name of a manifest of this run; it is copied last
 //   - result: the outcome of an entry at all targets, as the collector records it; a
 //     targetResult is the part of one target
 //   - primary link: the name of a file with several names that the others are linked to

@@ -26,7 +26,7 @@ type run struct {
 	counters   *counters.Set
 	route      *route.Route
 	source     *fsys.Dir
-	sourceGone atomic.Bool // its root cannot be read any more, which was reported
+	sourceGone atomic.Bool // the root cannot be read any more; this was reported
 	sourceInfo fsys.Info   // of the directory, as it was at the start
 	targets    []*target
 	privileged bool
@@ -34,7 +34,7 @@ type run struct {
 	rules      rules // of the mode
 
 	outer       context.Context // Run's own: ends when the user stops the run
-	ctx         context.Context // also ends at the first failure with FailFast, without the source, and without any destination
+	ctx         context.Context // ends with outer, at the first failure if FailFast is set, and when the source or all destinations are lost
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
@@ -42,14 +42,14 @@ type run struct {
 	clock     *timing.Clock // of the goroutine that Run is called in
 	pipe      *pipe.Pipe
 	sets      sync.Pool // of *hash.Set
-	entries   sync.Pool // of *entry, to be used again
-	results   sync.Pool // of *result, the same
+	entries   sync.Pool // of *entry
+	results   sync.Pool // of *result
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
-	toVerify  amount    // of the source, if verifying reads it again; the collector's
-	seen      int64     // regular files that were processed; the collector's
-	memory    int64     // bytes that the machine has for us, 0 if that is not known
+	toVerify  amount    // files of the source that verifying reads again; only the collector uses it
+	seen      int64     // regular files that were processed; only the collector uses it
+	memory    int64     // bytes of memory that the run may use, 0 if unknown
 	devices   []*device
 	gauge     *pipe.Gauge
 	largest   atomic.Int64 // bytes of the largest file met
@@ -62,12 +62,12 @@ type run struct {
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
-	undone    undone // the collector's, until it is synced with
+	undone    undone // only the collector uses it until run.sync returns
 
 	bagMode      bagMode
-	listedHashes int              // how many of opts.Hashes, from the first, have manifests at the destinations
+	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
 	validates    bool             // the source is a bag, and is validated
-	payload      bag.Oxum         // of a source that is a bag, as it was read; the collector's
+	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration // nil if the source has none that is valid
 	emptyDirs    emptyDirs
 
@@ -78,7 +78,7 @@ type run struct {
 	reserved     sync.Once
 	warnedUnread sync.Once // that extended attributes must not be read
 
-	warnedNotKept sync.Map // kinds of metadata of the source that no copy keeps, once warned about
+	warnedNotKept sync.Map // kinds of metadata that no copy can keep and that were warned about
 }
 
 // job is one entry of the source for a worker. Its directory is held.
@@ -86,7 +86,7 @@ type job struct {
 	dir     *walk.Dir
 	name    string
 	kind    fsys.Kind
-	planned *shard.Entry // what the shard says of it; nil without one
+	planned *shard.Entry // the entry in the shard; nil if the run has no shard
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
@@ -115,7 +115,7 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 		places.Payload = bag.PayloadName
 	}
 	answers := m.rules(o)
-	if bagMode != bagNone || !answers.completes { // its manifests are in no place that has to be checked
+	if bagMode != bagNone || !answers.completes { // a bag's manifests have fixed names, and a task writes none
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -212,8 +212,8 @@ func (r *run) examineSource() error {
 	return r.refuseNames()
 }
 
-// jobsAhead is how many entries the walk may be ahead of the workers, and these of the
-// collector: enough to even out their speeds, few enough to hold in memory.
+// jobsAhead is the length of the queue between the walk and the workers, and of the queue between
+// the workers and the collector. It evens out their speeds and bounds their memory.
 const jobsAhead = 256
 
 // chargeMemory counts the time of file systems in memory as CPU time, because no device
@@ -248,7 +248,7 @@ func (r *run) work() {
 	r.mode.findAbsent(r)
 	r.checkOxum()
 	r.warnEmptyDirs()
-	r.clock.At(timing.Commit, r.targets[0].place()) // only directories are left to complete
+	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
 	r.links.release()
 	for _, t := range r.targets {
 		r.learnOwner(t)
@@ -274,7 +274,7 @@ func (r *run) worker() {
 		if !more {
 			return
 		}
-		if r.ctx.Err() == nil && j.kind != fsys.Directory { // which is only completed
+		if r.ctx.Err() == nil && j.kind != fsys.Directory { // a directory needs only the Done below
 			e := r.newEntry(j, clock)
 			if j.kind == fsys.Regular {
 				shown.Begin(e.path)

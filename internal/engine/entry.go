@@ -30,7 +30,7 @@ type entry struct {
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // the content does not match expected, and that was reported
 	memory    []transfer          // the elements that transfers points to, one for each destination
-	tracked   bool                // a checkpoint may read the transfers after the entry is done, so the memory is not used again
+	tracked   bool                // a checkpoint may still read the transfers, so the memory of the entry must not be used again
 
 	description
 }
@@ -54,9 +54,8 @@ type description struct {
 // of one attempt, each of which follows after another process has taken the name.
 const maxAttempts = 3
 
-// newEntry returns an entry for a worker, which gets the worker's clock. It uses the memory of
-// a finished entry again: in a tree of small files, each would leave 1 KB of garbage
-// otherwise.
+// newEntry returns an entry for a worker, which gets the worker's clock. It reuses the memory
+// of a finished entry, because a new entry for each small file would cost 1 KB of garbage per file.
 func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 	e, _ := r.entries.Get().(*entry)
 	if e == nil {
@@ -238,9 +237,9 @@ func (e *entry) release() {
 }
 
 // attempt runs the transfers of the entry's present description until all are finished. If
-// another process takes the name at a destination meanwhile, the next round decides that
-// transfer again. The error is about the source: errSourceChanged if the file did not keep the
-// described state throughout.
+// another process creates an entry with the name meanwhile, the next round decides about that
+// transfer again. The error is about the source: errSourceChanged if the file changed during the
+// attempt.
 func (r *run) attempt(e *entry, group *linkGroup) error {
 	e.attempts++
 	for round := 0; round < maxAttempts && anyOpen(e.transfers); round++ {
@@ -283,10 +282,10 @@ func (r *run) uncount(e *entry) {
 	}
 }
 
-// agree records the digests of one reading of the source. They must equal those of earlier
-// readings in this run. If they differ, the file changed without a change of its times, and
-// the error is errSourceChanged.
-func (e *entry) agree(digests hash.Digests) error {
+// recordDigests records the digests of one reading of the source. If they differ from those of an
+// earlier reading in this run, the file changed without a change of its times. The error is then
+// errSourceChanged.
+func (e *entry) recordDigests(digests hash.Digests) error {
 	if len(digests) == 0 { // the file was not read to its end, or there is no hash
 		return nil
 	}
@@ -298,7 +297,7 @@ func (e *entry) agree(digests hash.Digests) error {
 }
 
 // contradicts reports whether digests differ from those of an earlier reading of the source.
-// Unknown digests contradict none.
+// It returns false if either are unknown.
 func (e *entry) contradicts(digests hash.Digests) bool {
 	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// This file compares the digests of the one read with those that the source's own manifests
+// This file compares the computed digests of a file with those that the source's own manifests
 // list, so that a corrupt file is not copied.
 
 var errBroken = errors.New("source does not match its manifest")
@@ -49,8 +49,8 @@ func (r *run) findExpected(e *entry) {
 	}
 }
 
-// isExpected reports whether the source, of which these digests were read, matches its
-// manifests. It reports a mismatch, once.
+// isExpected reports whether digests, which were computed from the source, match the source's own
+// manifests. It reports a mismatch once for each entry.
 func (r *run) isExpected(e *entry, digests hash.Digests) bool {
 	if e.broken || e.expected.Met(digests) {
 		return !e.broken
@@ -75,7 +75,7 @@ const namesShown = 3
 // lacks.
 func (treeCopy) findAbsent(r *run) {
 	if r.route.Name != "" {
-		return // the others in the directory were not asked for
+		return // the copy of a single file does not concern other files in its directory
 	}
 	finder := newFinder(r.source)
 	defer finder.Close()
@@ -135,8 +135,8 @@ func (a *absentFiles) warn() {
 	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: err})
 }
 
-// absent reports whether there is no file of that name, nor a link in the source
-// to one. A file that cannot be opened exists; the copy has reported why it fails.
+// absent reports whether the source has no file of that name. A symbolic link to a file in the
+// source counts as a file. So does a file that cannot be opened: the copy has reported the error.
 func (r *run) absent(finder *fsys.Finder, name string) bool {
 	f, _, err := finder.Open(name)
 	if err == nil {
@@ -149,7 +149,7 @@ func (r *run) absent(finder *fsys.Finder, name string) bool {
 	if !r.opts.OneFileSystem {
 		return true
 	}
-	for end := strings.IndexByte(name, '/'); end > 0; { // in another file system it was not asked for
+	for end := strings.IndexByte(name, '/'); end > 0; { // a file on another file system is not part of the copy
 		if info, err := finder.Lstat(name[:end]); err == nil && info.ID.Dev != r.sourceInfo.ID.Dev {
 			return false
 		}
@@ -162,7 +162,7 @@ func (r *run) absent(finder *fsys.Finder, name string) bool {
 	return true
 }
 
-// wanted reports whether the run was asked for the path, by the filters.
+// wanted reports whether the filters include the path.
 func (r *run) wanted(name string) bool {
 	verdict := r.opts.Filter.Root()
 	var only *filter.Node

@@ -58,8 +58,8 @@ func (d *durables) addResult(kind fsys.Kind, t targetResult) {
 	}
 }
 
-// sync makes the files and directories durable if they are few. done is false if the caller
-// has to flush the file system instead.
+// sync makes the files and directories durable if they are few. If it returns false without an
+// error, the caller must flush the file system instead.
 func (d *durables) sync(root *fsys.Dir) (done bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 
 // fileSystem describes one mounted file system of a destination: that of its root, or one
 // mounted below the root. Except for mu and the answers, nothing in it changes after
-// target.meet has returned it.
+// target.findFileSystem has returned it.
 type fileSystem struct {
 	target *target
 	dir    *fsys.Dir // in this file system; open until the end, to flush it and to receive its writeback errors; nil in a dry run
@@ -26,7 +26,7 @@ type fileSystem struct {
 	forgetsModes, forgetsOwners bool
 
 	ahead time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
-	slack time.Duration // how much earlier than on the root's file system a time stamp of the same instant may be
+	slack time.Duration // the longest time by which a time stamp here may be earlier than one of the same instant on the root's file system
 
 	syncEach bool // sync each file and directory separately
 
@@ -99,10 +99,10 @@ func (f *fileSystems) of(dir *fsys.Dir) *fileSystem {
 	return &fileSystem{granularity: coarsest}
 }
 
-// meet returns the file system of dir, a directory of the destination that info describes. It
-// probes the file system with a new file in dir, unless an earlier directory was probed. If no
-// file can be created, the properties are guessed; a later write there reports the cause.
-func (t *target) meet(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error) {
+// findFileSystem returns the file system of dir, a directory of the destination that info
+// describes. It probes the file system with a new file in dir, unless it was probed before. If no
+// file can be created, findFileSystem guesses the properties; a later write there reports the cause.
+func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error) {
 	f := &t.fileSystems
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +123,7 @@ func (t *target) meet(r *run, dir *fsys.Dir, info fsys.Info) (*fileSystem, error
 		}
 	}
 	if r.opts.DryRun {
-		s.ctimeHolds = dir.KeepsChangeTime() // the clock, which a probe also checks, is unknown
+		s.ctimeHolds = dir.KeepsChangeTime() // only a probe can also check the clock
 	}
 	if dir == t.root {
 		s.slack = 0
@@ -147,7 +147,7 @@ func (s *fileSystem) open(dir *fsys.Dir) (err error) {
 	return err
 }
 
-// close closes the directories that meet has opened.
+// close closes the directories that findFileSystem has opened.
 func (f *fileSystems) close() {
 	for _, s := range f.all() {
 		if s.dir != nil && s.dir != s.target.root {
@@ -175,11 +175,11 @@ func guessGranularity(dir fsys.Info) int64 {
 	return coarsest
 }
 
-// probe determines the properties of the file system with a new file in dir. It always removes
-// the file, which never has a name if the system supports that.
+// probe determines the properties of the file system with a new file in dir. It removes the
+// file afterwards. Where the system supports it, the file never has a name.
 //
-// In the root of a task the file is the log's clock, because other tasks wait while one creates or
-// removes an entry of the root.
+// In the root of a destination, a task uses the file that its log has already created there,
+// because other tasks wait while one creates or removes an entry of the root.
 func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 	if t := s.target; dir == t.root && t.log != nil && t.log.Clock() != nil && fsys.WritesMoveTimes {
 		return s.examine(privileged, dir, t.log.Clock())
@@ -272,8 +272,8 @@ var errNotTried = errors.New("not tried")
 func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granularity) }
 
 // warn warns that the file system does not store a kind of metadata, once for each kind and
-// destination. If err says that it stores none of that kind, the run does not try again on
-// this file system. A refusal without that meaning may concern a single file.
+// destination. If err says that the file system stores none of that kind, the run does not try
+// again there. Any other refusal may concern only one file.
 func (s *fileSystem) warn(r *run, kind string, err error) {
 	if fsys.Unsupported(err) {
 		s.mu.Lock()

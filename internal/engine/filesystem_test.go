@@ -86,7 +86,7 @@ func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir)
 	}
 	r = &run{opts: &Options{}, messages: make(chan message, 10)}
 	d = &target{root: root, wholeFS: root.SyncFSReliable()}
-	d.system, err = d.meet(r, root, on(t, root, 1))
+	d.system, err = d.findFileSystem(r, root, on(t, root, 1))
 	require.NoError(t, err)
 	t.Cleanup(d.fileSystems.close)
 	return sys, r, d, dirs
@@ -118,7 +118,7 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 	errs := make([]error, len(systems))
 	var all sync.WaitGroup
 	for i := range systems {
-		all.Go(func() { systems[i], errs[i] = d.meet(r, dirs[i%3], infos[i%3]) })
+		all.Go(func() { systems[i], errs[i] = d.findFileSystem(r, dirs[i%3], infos[i%3]) })
 	}
 	all.Wait()
 	require.NoError(t, errors.Join(errs...))
@@ -147,18 +147,18 @@ func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 	sys.Fault = faultfs.OnOp(faultfs.Fail(syscall.EROFS), fsys.OpCreate)
 	info := on(t, dirs[0], 2)
 	info.Ctime.Nsec = 0
-	guessed, err := d.meet(r, dirs[0], info)
+	guessed, err := d.findFileSystem(r, dirs[0], info)
 	require.NoError(t, err)
 	require.False(t, guessed.probed)
 	require.False(t, guessed.ctimeHolds)
 	require.EqualValues(t, coarsest, guessed.granularity)
 	made := countCreated(sys)
-	probed, err := d.meet(r, dirs[1], on(t, dirs[1], 2))
+	probed, err := d.findFileSystem(r, dirs[1], on(t, dirs[1], 2))
 	require.NoError(t, err)
 	require.True(t, probed.probed)
 	require.EqualValues(t, 1, probed.granularity)
 	require.Same(t, guessed.dir, probed.dir, "it is flushed through one descriptor")
-	again, err := d.meet(r, dirs[0], info)
+	again, err := d.findFileSystem(r, dirs[0], info)
 	require.NoError(t, err)
 	require.Same(t, probed, again)
 	require.EqualValues(t, 1, made.Load())
@@ -171,14 +171,14 @@ func TestADryRunProbesNothing(t *testing.T) {
 	d := &target{root: dirs[0]}
 	made := countCreated(sys)
 	var err error
-	d.system, err = d.meet(r, dirs[0], on(t, dirs[0], 1))
+	d.system, err = d.findFileSystem(r, dirs[0], on(t, dirs[0], 1))
 	require.NoError(t, err)
 	mount := on(t, dirs[1], 2)
 	mount.Ctime.Nsec = 0
-	s, err := d.meet(r, dirs[1], mount)
+	s, err := d.findFileSystem(r, dirs[1], mount)
 	require.NoError(t, err)
 	require.EqualValues(t, coarsest, s.granularity)
-	again, err := d.meet(r, dirs[2], on(t, dirs[2], 2))
+	again, err := d.findFileSystem(r, dirs[2], on(t, dirs[2], 2))
 	require.NoError(t, err)
 	require.Same(t, s, again)
 	require.Nil(t, s.dir, "nothing is flushed")
@@ -190,7 +190,7 @@ func TestADryRunProbesNothing(t *testing.T) {
 func TestMetadataThatOneMountCannotStoreIsSetOnOthers(t *testing.T) {
 	t.Parallel()
 	_, r, d, dirs := metTarget(t)
-	mount, err := d.meet(r, dirs[0], on(t, dirs[0], 2))
+	mount, err := d.findFileSystem(r, dirs[0], on(t, dirs[0], 2))
 	require.NoError(t, err)
 	mount.warn(r, kindACL, syscall.EPERM)
 	require.False(t, mount.cannot(kindACL), "a refusal may concern one file")
@@ -217,7 +217,7 @@ func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
 		{SyncNone, false, false},
 	} {
 		r.opts.Sync, d.wholeFS = c.sync, c.whole
-		s, err := d.meet(r, dirs[0], on(t, dirs[0], uint64(10+i)))
+		s, err := d.findFileSystem(r, dirs[0], on(t, dirs[0], uint64(10+i)))
 		require.NoError(t, err)
 		require.Equal(t, c.want, s.syncEach, "%+v", c)
 	}

@@ -13,18 +13,17 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// stopped reports whether the run ends early, so that entries of the source may be unprocessed
-// at destinations that are still in use.
+// stopped reports whether the run was stopped before it processed every entry. A run that has lost
+// all destinations was not stopped.
 func (r *run) stopped() bool {
 	return r.outer.Err() != nil || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
 }
 
-// finish ends the run at every destination: it makes everything durable, reads it back if
-// Options.Verify asks for that, and writes the manifests. It reports whether the run was stopped
-// early.
+// finish ends the run at every destination. It makes everything durable, reads it back if that was
+// requested, and writes the manifests. The result is that of stopped.
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
-	r.sync() // from here on no worker sends, and the collector's data can be used
+	r.sync() // no worker runs any more, so this goroutine may now use the collector's data
 	r.undone.end(r.ctx.Err() != nil)
 	r.stopCheckpoints()
 	r.clock.At(timing.Idle, timing.None)
@@ -37,7 +36,7 @@ func (r *run) finish() (stopped bool) {
 	r.clock.At(timing.Idle, timing.None)
 	r.stopGauge()
 	for _, d := range r.devices {
-		d.Close() // from now on it is known what could not be written
+		d.Close() // waits for all writeback, so every writeback error is known afterwards
 	}
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
@@ -70,7 +69,7 @@ func (r *run) finish() (stopped bool) {
 		case !r.rules.completes:
 		case slices.Contains(durable, t):
 			s.Manifests = r.finishTarget(t)
-			r.markIncomplete(t) // if something has failed since
+			r.markIncomplete(t) // again, because finishTarget can add failures
 		default:
 			r.markIncomplete(t)
 		}
@@ -82,8 +81,8 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// failEnd reports an error that concerns a destination and no single file of it. A device
-// that has failed is reported once: here, or when the destination is dropped.
+// failEnd reports an error that concerns a whole destination. A failed device is reported only
+// once: here, or when the destination is dropped.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) {
 		lost := t.lost.Load()
@@ -94,8 +93,8 @@ func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }
 
-// flushTarget makes what was copied to one destination durable. If that fails,
-// nothing is known to be, and there will be no manifest.
+// flushTarget makes everything that was copied to one destination durable. It reports an error and
+// returns false if that fails: then no file there counts as durable, and there is no manifest.
 func (r *run) flushTarget(t *target) bool {
 	r.clock.At(timing.Flush, t.place())
 	r.clock.Did(0)
@@ -143,7 +142,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		if t.isDropped() { // which was reported
 			return nil
 		}
-		r.failEnd(t, failure.StageCheck, fmt.Errorf("what was copied is not there under this name any more: %w", err))
+		r.failEnd(t, failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))
 		return nil
 	}
 	complete := r.bagIsComplete(t)
@@ -169,7 +168,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		return written
 	}
 	t.finished, t.journalStays = true, stays
-	if !t.planned { // a merge closes all destinations together
+	if !t.planned { // a merge calls closeTarget later, for all destinations together
 		r.closeTarget(t)
 	}
 	return written
@@ -180,7 +179,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 func (r *run) closeTarget(t *target) {
 	t.log.Close()
 	if !t.journalStays {
-		if t.planned { // without the journal, a later merge sets no more than mode and times: see closeRoot
+		if t.planned { // set everything now: once the journal is removed, a later merge sets only mode and times, see closeRoot
 			r.completeRoot(t, 0o700)
 		}
 		if err := t.journal.Remove(); err != nil {
@@ -197,7 +196,7 @@ func (r *run) closeTarget(t *target) {
 	}
 }
 
-// completeRoot sets the metadata of a root that is ours, and gives it these further permissions.
+// completeRoot sets the metadata of the root if rootOurs is set. It adds permissions to the mode.
 func (r *run) completeRoot(t *target, permissions uint32) {
 	if t.rootMeta == nil {
 		return
@@ -223,8 +222,8 @@ func (t *target) removeLeftovers() error {
 	return t.log.RemoveAllLeftovers(find)
 }
 
-// certify records which manifests the run has written while unfinished copies from other
-// sources keep their logs.
+// certify records the digests of the written manifests in the journal, if the journal keeps logs of
+// unfinished copies from other sources.
 func (t *target) certify(written []catalog.Written) error {
 	digests := make([]string, len(written))
 	for i, w := range written {
@@ -233,16 +232,15 @@ func (t *target) certify(written []catalog.Written) error {
 	return t.log.Certify(digests)
 }
 
-// leavesOut reports whether an interrupted run may have left files at the destination that
-// this run has not checked. These have failed or were left alone, or only the filters of this
-// run exclude them.
+// leavesOut reports whether an interrupted run may have left files at the destination that this
+// run did not check, because they failed, were left alone, or are excluded by its filters.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
 	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()
 }
 
-// abandon ends a run that was stopped, at one destination. It writes no manifest. It flushes the
-// data that the next run can continue with, and keeps the journal if there is some.
+// abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue
+// with some of the data, abandon flushes that data and keeps the journal.
 func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
@@ -265,5 +263,5 @@ func (t *target) abandon(r *run) {
 
 var (
 	errFailFast   = errors.New("stopped at the first failure")
-	errSourceGone = errors.New("nothing of the source can be read any more")
+	errSourceGone = errors.New("the source cannot be read any more")
 )

@@ -44,7 +44,7 @@ func (r *run) newUndone() (u undone) {
 	return u
 }
 
-// end records whether the copy was cut short before it had taken all entries.
+// end records whether the copy ended before it processed all entries.
 func (u undone) end(cut bool) {
 	for _, t := range u {
 		t.Cut = cut
@@ -83,8 +83,8 @@ func (u undone) event(e Event) {
 	}
 }
 
-// account adds an entry that may not have arrived at a destination which was dropped.
-// Other destinations have an event for each entry that failed.
+// account adds an entry to the list of each dropped destination that it may not have reached. At
+// other destinations, each failed entry has an event.
 func (u undone) account(targets []*target, f *result) {
 	for i, missing := range u {
 		t := targets[i]
@@ -95,11 +95,11 @@ func (u undone) account(targets []*target, f *result) {
 	}
 }
 
-// markIncomplete writes the marker of a destination, or removes that of an earlier run if nothing is
-// undone. It does nothing if nothing was added since it was last called. If it cannot
-// write the marker, t.unmarked keeps the journal.
+// markIncomplete writes the marker of an incomplete destination, and removes the marker of an earlier run
+// from a complete one. A second call without new failures does nothing. If it cannot write the
+// marker, it sets t.unmarked, which keeps the journal.
 func (r *run) markIncomplete(t *target) {
-	if r.undone == nil || t.journal == nil { // without a journal, the destination is as it was found
+	if r.undone == nil || t.journal == nil { // without a journal, the run has not changed the destination
 		return
 	}
 	r.sync()
@@ -118,7 +118,7 @@ func (r *run) markIncomplete(t *target) {
 		t.unmarked = true
 		return
 	}
-	err := t.takeOver() // the root may have the source's permissions by now; close gives them back
+	err := t.takeOver() // the root may already have the source's permissions; giveBack restores them
 	if err == nil {
 		err = u.Mark(&u.Missing)
 	}

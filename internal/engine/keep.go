@@ -15,7 +15,7 @@ import (
 func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	src, have := e.meta.info, p.have
 	names := uint64(1)
-	if e.meta.unread { // a new file would lack attributes that could not be read and that this file may have
+	if e.meta.unread { // this file may have attributes that the run cannot read and could not give to a new file
 		names = max(src.Nlink, 1)
 	}
 	if have.Nlink <= names {

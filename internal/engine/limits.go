@@ -13,7 +13,7 @@ func (o *Options) fitDescriptors(limit int) error {
 	trees := 1 + len(o.Targets)
 	least := o.leastDescriptors()
 	if limit < least {
-		return failure.Refuse("no more than %d files may be open, and it takes %d (ulimit -n)", limit, least)
+		return failure.Refuse("no more than %d files may be open, and the copy needs %d (ulimit -n)", limit, least)
 	}
 	each := 2*trees + 1
 	if o.BackupDir != "" { // a directory and its parent
@@ -34,8 +34,8 @@ func (o *Options) leastDescriptors() int {
 const minHandles = 4
 
 // newHandles makes the handles of one tree: the source, the scan ahead of it, or
-// a destination. Each has a budget of its own, because on the way up from a deep
-// directory two trees that share one would keep evicting each other's.
+// a destination. The budgets are separate: with a shared one, two trees would close
+// each other's handles again and again on the way up from a deep directory.
 func (r *run) newHandles() *fsys.Handles {
 	targets := len(r.route.Destinations)
 	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)

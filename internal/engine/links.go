@@ -13,22 +13,22 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// linkGroups knows the files of the source that have several names. The first
-// name that is met copies; the others are linked to it.
+// linkGroups has a group for each file of the source with several names. The run copies the first
+// name that the walk meets, and links the others to it.
 type linkGroups struct {
 	mu           sync.Mutex
-	groups       map[fsys.ID]*linkGroup // those that a worker has now
-	pendingLinks *pendingLinks          // the others, packed
+	groups       map[fsys.ID]*linkGroup // the groups that a worker works on now
+	pendingLinks *pendingLinks          // all other groups
 	warned       bool                   // it was reported that pendingLinks cannot be read
 }
 
-// linkGroup is one file with several names. One worker at a time works on it;
-// names that are met meanwhile wait, and that worker does them as well.
+// linkGroup is one file with several names. One worker at a time works on it. Other workers add
+// the names that they get to waiting, and that worker copies or links these, too.
 type linkGroup struct {
 	id        fsys.ID
 	waiting   []*entry  // their directories are held
-	seen      uint64    // names dealt with
-	broken    bool      // one of its names is not what a manifest of the source lists
+	seen      uint64    // number of names that were copied or linked, or failed
+	broken    bool      // the content does not match a line of a source's manifest for one of the names
 	primaries []primary // for each target: a name that exists there
 
 	// The record from which pendingLinks made the group, so that it can be overwritten.
@@ -37,16 +37,16 @@ type linkGroup struct {
 	era    int // pendingLinks.era when it was written; 0 if there is no record
 }
 
-// primary is a name at a destination that further names can be linked to. Its
-// source directory is held, so that the destination's is not completed and
-// perhaps closed to us by its final mode before the last link is made.
+// primary is a name at a destination that further names can be linked to. The walk holds its source
+// directory until the last link is made. Otherwise the destination's directory would be completed,
+// and its final mode could deny access.
 type primary struct {
 	dd       *destDir
 	name     string
 	digests  hash.Digests
 	held     *walk.Dir
 	size     int64     // of the source's file when it was copied
-	mtime    fsys.Time // the same
+	mtime    fsys.Time // of the source's file when it was copied
 	id       fsys.ID   // of the file at the destination
 	expected bool      // a manifest of the source lists the name, with the right digest
 }
@@ -68,14 +68,14 @@ func (r *run) processLinked(e *entry) {
 		}
 	}()
 	for waited := false; g != nil; waited = true {
-		e.clock = clock // of this worker, which may not be the one that has met the name
+		e.clock = clock // another worker may have got the name from the walk
 		var err error
 		if waited && r.ctx.Err() == nil {
 			if err = r.openSource(e); err != nil {
 				r.failSource(e, failure.StageOpen, err)
 			}
 		}
-		same := e.meta.info.ID == id // or another file has taken the name while it waited
+		same := e.meta.info.ID == id // false if another file got the name while the entry waited
 		if err == nil && same && r.ctx.Err() == nil {
 			r.copyEntry(e, g)
 		}
@@ -93,8 +93,8 @@ func (r *run) processLinked(e *entry) {
 }
 
 // enter returns the group of a file for the caller to work on, or nil if another worker
-// has the group: that worker copies e, too. The error says why the names that were met
-// before are unknown; only the first such error is returned.
+// has the group: that worker copies e, too. An error means that the record of
+// the group's earlier names cannot be read. enter returns only the first of these errors.
 func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,8 +127,8 @@ func (r *run) reportCopied(e *entry, g *linkGroup) {
 	}
 }
 
-// next returns the next name of the group that waits. It returns nil if there is none:
-// then the group becomes pending, or is released if all its names were seen.
+// next returns the next waiting name of the group. If none waits, it returns nil, and the group
+// becomes pending. If all names of the group were seen, next releases the group.
 func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	l.mu.Lock()
 	g.seen++
@@ -144,7 +144,7 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 		l.pendingLinks.put(g)
 	}
 	l.mu.Unlock()
-	if complete { // without the lock: leaving directories takes time
+	if complete { // after the unlock, because completing a directory takes time
 		g.release()
 	}
 	return nil
@@ -169,7 +169,7 @@ func (g *linkGroup) release() {
 // linkable reports whether the transfer's name can become a link of the group's primary
 // at its destination: the primary has the content that the source's file has now.
 func (g *linkGroup) linkable(e *entry, p *transfer) bool {
-	if g == nil || e.meta.info.ID != g.id { // exchanged while it was read
+	if g == nil || e.meta.info.ID != g.id { // another file replaced the source's file while it was read
 		return false
 	}
 	l := &g.primaries[p.target.index]
@@ -180,13 +180,12 @@ func (g *linkGroup) linkable(e *entry, p *transfer) bool {
 		l.forget() // the file has changed since
 		return false
 	}
-	return l.digests == nil || e.expected.Met(l.digests) // if not, reading it shows what is wrong
+	return l.digests == nil || e.expected.Met(l.digests) // otherwise the file is read, which reports the mismatch
 }
 
-// linkTo links the transfer's name to the group's primary, if that is what the action
-// means for a name that can be linked. The result is that of the transfer; outNothing says
-// that the entry has to be copied like any other: an existing name under policy never, for
-// instance.
+// linkTo links the transfer's name to the group's primary if the action creates, replaces or keeps
+// an entry. It returns the result of the transfer. The result outNothing means that it made no link
+// and the caller must treat the entry as one without other names.
 func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetResult, error) {
 	if act != actCreate && act != actReplace && act != actKeep {
 		return targetResult{}, nil
@@ -195,12 +194,12 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	if act == actKeep && p.have.ID != primary.id && r.mayDiffer(e, p) {
 		return targetResult{}, nil
 	}
-	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run makes nothing to find out
+	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run must not create the links of showsLinks
 		shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
 		if err != nil {
-			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("finding out whether hard links can be told: %w", err))
+			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("checking whether the file system shows hard links: %w", err))
 		}
-		if !shown { // every run would link anew
+		if !shown { // otherwise every run would link the same names again
 			return targetResult{}, nil
 		}
 	}
@@ -218,8 +217,8 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
 }
 
-// showsLinks reports whether the names of one file have one inode number in dir's file
-// system; sshfs makes one up for each.
+// showsLinks reports whether all names of one file have the same inode number on dir's file
+// system. On sshfs each name has its own.
 func showsLinks(dir *fsys.Dir) (bool, error) {
 	if dir.SyncFSReliable() { // all of these do
 		return true, nil
@@ -236,7 +235,7 @@ func showsLinks(dir *fsys.Dir) (bool, error) {
 		}
 		return false, err
 	}
-	defer dir.Remove(name) //nolint:errcheck // the link is ours by its name
+	defer dir.Remove(name) //nolint:errcheck // a later run removes the link, because its name is that of a temporary
 	first, err := dir.Lstat(file.Name())
 	if err != nil {
 		return false, err
@@ -246,7 +245,7 @@ func showsLinks(dir *fsys.Dir) (bool, error) {
 }
 
 // link makes the transfer's name a further link of the group's primary there. It returns
-// outNothing if the primary, or what has the name, takes no further link.
+// outNothing if the primary or the existing file has as many links as the file system allows.
 func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, error) {
 	l := &g.primaries[p.target.index]
 	if p.exists && p.have.ID == l.id {
@@ -270,8 +269,8 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 	if p.exists {
 		name = p.dir.TempName()
 	}
-	if act == actKeep && p.have.Nlink >= fewestLinks {
-		if full, err := takesNoLink(p, name); err != nil || full {
+	if act == actKeep && p.have.Nlink >= minLinkLimit {
+		if full, err := hasAllLinks(p, name); err != nil || full {
 			return outNothing, inStage(failure.StageCreate, err)
 		}
 	}
@@ -301,14 +300,14 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 	return outLinked, nil
 }
 
-// fewestLinks is what a file that takes no further link has at least: NTFS allows 1024.
-const fewestLinks = 1000
+// minLinkLimit is a number of links that every file system allows for one file. NTFS has the lowest
+// limit, 1024.
+const minLinkLimit = 1000
 
-// takesNoLink reports whether the file at the transfer's name has all the links that it
-// can have. Such files stay as they are: where one does not have space for all names of
-// the source's file, every run would move links from the others to its primary. temp is
-// a free name.
-func takesNoLink(p *transfer, temp string) (bool, error) {
+// hasAllLinks reports whether the file at the transfer's name has as many links as the file system
+// allows. The run leaves that file unchanged. If the source's file has more names than one file can
+// have, every run would otherwise move links from one copy to another. temp is a free name.
+func hasAllLinks(p *transfer, temp string) (bool, error) {
 	err := p.dir.Link(p.name, p.dir, temp)
 	if err == nil {
 		return false, p.dir.Remove(temp)
@@ -319,9 +318,9 @@ func takesNoLink(p *transfer, temp string) (bool, error) {
 	return false, err
 }
 
-// contradicted reports whether what was read of the file under this name is not what its
-// other names were linked to: it changed without a trace in its times. Those are not
-// linked to any more.
+// contradicted reports whether the content that was read under this name differs from the content
+// that other names were linked to. The file then changed without a change of its times, and
+// contradicted forgets the primaries with the old content.
 func (g *linkGroup) contradicted(e *entry) (anyOther bool) {
 	for _, p := range e.transfers {
 		l := &g.primaries[p.target.index]
@@ -334,14 +333,14 @@ func (g *linkGroup) contradicted(e *entry) (anyOther bool) {
 	return anyOther
 }
 
-// forget lets names be copied that would have been linked to the primary.
+// forget removes the primary, so that the next name is copied instead of linked to it.
 func (l *primary) forget() {
 	l.held.Done()
 	*l = primary{}
 }
 
-// afterLinked makes a name that was copied or found equal the group's primary where there
-// is none.
+// afterLinked makes a name that was copied or found equal the group's primary at each destination
+// that has no primary.
 func (r *run) afterLinked(e *entry, g *linkGroup) {
 	if e.broken && !g.broken {
 		g.broken = true
@@ -352,15 +351,15 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 	}
 	for _, p := range e.transfers {
 		l, res := &g.primaries[p.target.index], &p.result
-		ours := res.done != outLeft || res.known // policy never links nothing to a file that was there before
+		ours := res.done != outLeft || res.known // policy "never" must not add links to a file that existed before the run
 		if r.rules.repeated && p.decision.suspect && res.fresh {
-			ours = true // an earlier attempt has made it: it appeared since, with this content
+			ours = true // an earlier attempt made the file: it has this content and did not exist before the attempt
 		}
 		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
 			continue
 		}
-		have := fsys.Info{}                                                             // nothing, in a dry run
-		planned := r.opts.DryRun && res.done != outUpToDate && res.done != outRefreshed // there is no such file yet
+		have := fsys.Info{}                                                             // empty in a dry run
+		planned := r.opts.DryRun && res.done != outUpToDate && res.done != outRefreshed // a dry run has not created the file
 		if p.dir != nil && !planned {
 			var err error
 			if have, err = p.dir.Lstat(p.name); err != nil {

@@ -39,10 +39,10 @@ type MergeSummary struct {
 	Shards  shard.Progress
 	Results []*ShardResult // of each shard, with MergeOptions.Results; nil for an unfinished one
 	Already bool           // the plan was merged before, and nothing is done
-	// Merged: all shards are finished, and Summary is that of the whole copy.
+	// Merged: all shards were finished and merged, and Summary counts the whole copy.
 	Merged bool
-	// Summary counts what all tasks and the merge have done. Elapsed is the time from the begin of
-	// the first task to the end of the last, and that of the merge.
+	// Summary counts what all tasks and the merge have done. Elapsed is the time from the start
+	// of the first task to the end of the last one, plus the time of the merge.
 	Summary Summary
 	Removed int64 // with Abandon: temporaries and empty directories
 }
@@ -117,7 +117,7 @@ type merging struct {
 	first, last time.Time
 
 	seed maphash.Seed
-	seen map[uint64]struct{} // events that were reported; the collector's
+	seen map[uint64]struct{} // hashes of the reported events; only the collector uses it
 }
 
 // merge merges a plan whose shards are all finished.
@@ -170,8 +170,8 @@ func (m *merging) openTargets(r *run) error {
 	return m.treeCopy.openTargets(r)
 }
 
-// checkSource refuses a source that is not that of the plan: the directories would get its modes and
-// times. A plan that is closed needs none.
+// checkSource refuses a source that is not that of the plan, because the directories would get the
+// wrong modes and times. A merge of a closed plan does not read the source.
 func (o *MergeOptions) checkSource() error {
 	closed, err := o.Plan.IsClosed()
 	if err != nil {
@@ -193,8 +193,7 @@ func (m *merging) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error)
 	return resume.OpenPlannedJournal(root, m.store.Plan.ID)
 }
 
-// remaining returns the indexes of the destinations that are to be merged: not those that an
-// earlier merge has completed.
+// remaining returns the indexes of the destinations that no earlier merge has completed.
 func (o *MergeOptions) remaining(root *shard.Directory) (targets []int, err error) {
 	merged, err := o.Plan.IsMerged()
 	if err != nil {
@@ -224,8 +223,8 @@ func (o *MergeOptions) remaining(root *shard.Directory) (targets []int, err erro
 }
 
 // closeRoot completes a destination whose merge was killed after it had removed the mark of the
-// plan, or reports that the destination has the mark. made says that the plan has made the
-// destination: its mode and times may not be the source's yet, see closeTarget.
+// plan, or reports that the destination has the mark. made means that the plan created
+// the destination, which may not have the source's mode and times yet: see closeTarget.
 func (o *MergeOptions) closeRoot(given string, made bool) (marked bool, err error) {
 	root, err := o.Copy.FS.OpenRoot(given)
 	if err != nil {
@@ -282,11 +281,11 @@ func (m *merging) failPlan(r *run, err error) {
 	r.cancel(errPlan)
 }
 
-// interrupted says that nothing was changed: the plan has moved the manifests aside, and the parts
-// have all changes.
+// interrupted reports no changed files. The plan has moved the manifests aside, and the merge reads
+// all changes from the parts.
 func (m *merging) interrupted(*target) catalog.Interrupted { return untouched{} }
 
-// startScan counts nothing: a merge copies next to nothing.
+// startScan does nothing: a merge copies only a few files, so it needs no totals.
 func (m *merging) startScan(*run) (stop func()) { return func() {} }
 
 // finish closes the destinations whose manifests are written. If nothing has failed, the plan is

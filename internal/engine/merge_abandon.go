@@ -20,7 +20,8 @@ import (
 // and the empty directories that they made, and removes the mark of the plan. Files that were
 // copied stay. Previous manifests get their names back if no task has begun. Otherwise they stay
 // aside, because files that they list may be replaced: the next copy finds them there and
-// compares what they list. A destination that cannot be reached does not keep the others.
+// compares what they list. A destination that cannot be reached does not stop the work at the
+// others.
 func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error) {
 	if s.Shards, err = o.Plan.Progress(ctx); err != nil {
 		return o.planError(ctx, err)
@@ -55,7 +56,7 @@ func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error)
 			return context.Cause(ctx)
 		}
 	}
-	if len(failed) == len(o.Copy.Targets) && !before { // it can still be merged
+	if len(failed) == len(o.Copy.Targets) && !before { // nothing was changed, so the plan can still be merged
 		if err := o.Plan.TakeBackAbandoned(); err != nil {
 			return o.planError(ctx, err)
 		}
@@ -64,8 +65,8 @@ func (o *MergeOptions) abandon(ctx context.Context, s *MergeSummary) (err error)
 }
 
 // keepTasksOut records that no task may begin any more, and reports whether that was recorded
-// before. A task makes its attempt and then checks the record, and keepTasksOut makes the record and
-// then checks for new attempts. So a task that has waited for a killed one does not copy to
+// before. A task begins its attempt and then checks the record. keepTasksOut makes the record and then
+// checks for new attempts. So at least one of them notices the other, and no task copies to
 // destinations that other copies use.
 func (o *MergeOptions) keepTasksOut(ctx context.Context, s *MergeSummary) (before bool, err error) {
 	if err := o.Plan.CheckAbandoned(); err != nil {
@@ -93,8 +94,9 @@ func (o *MergeOptions) keepTasksOut(ctx context.Context, s *MergeSummary) (befor
 	return false, nil
 }
 
-// notAbandoned returns what the failures of destinations mean: one that is lost does not keep the
-// others closed to other copies. It is a refusal only if the plan is abandoned nowhere.
+// notAbandoned returns one error for the failures of all destinations. A failed destination does
+// not keep the others closed to other copies. The error is a refusal only if all destinations
+// failed.
 func (o *MergeOptions) notAbandoned(failed []error) error {
 	switch len(failed) {
 	case 0:
@@ -173,7 +175,7 @@ func (a *abandoning) wasMarked() bool {
 	return err == nil && info.ID.Ino == a.options.Plan.Plan.Targets[a.target].Ino
 }
 
-// openRoot gives a destination that the plan has made, with mode 0700, the usual mode.
+// openRoot sets the usual mode of a directory on a destination that the plan created with mode 0700.
 func (a *abandoning) openRoot() error {
 	return fsys.IgnoreRefusal(a.root.Chmod(0o777 &^ fsys.Umask()))
 }
@@ -187,7 +189,7 @@ func (a *abandoning) clean(ctx context.Context) error {
 	defer dirs.Close()
 	finder := newFinder(a.root)
 	defer finder.Close()
-	var way []*shard.Directory // from the root down to the last directory
+	var way []*shard.Directory // the last directory and its ancestors, the root first
 	leave := func(to string) error {
 		for len(way) > 0 && !isBelow(to, way[len(way)-1].Path) {
 			last := way[len(way)-1]
@@ -228,8 +230,8 @@ func isBelow(file, dir string) bool {
 	return dir == "" || len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
 }
 
-// leave cleans a directory when everything below it is cleaned. One that is not there, or that
-// something else has replaced, is left alone.
+// leave cleans a directory when everything below it is cleaned. It does nothing if the
+// directory does not exist or was replaced by another entry.
 func (a *abandoning) leave(finder *fsys.Finder, d *shard.Directory) error {
 	dir, close, err := a.open(finder, d.Path)
 	if dir == nil || err != nil {

@@ -71,14 +71,14 @@ func (m *merging) lateIn(dir string) (names []string) {
 	return names
 }
 
-// plannedDir returns what the plan says of a directory. It is nil for one that the plan does not
-// have, which is only on the way to another.
+// plannedDir returns what the plan says of a directory. It is nil for a directory that the plan
+// does not contain: the walk enters it only to reach another.
 func plannedDir(d *walk.Dir) *shard.Directory {
 	p, _ := d.Note.(*shard.Directory)
 	return p
 }
 
-// enter passes the directory to a worker, which leaves it.
+// enter passes the directory to a worker, which completes it.
 func (m *merging) enter(r *run, d *walk.Dir) bool {
 	if p := plannedDir(d); p != nil && (p.Mtime != d.Info.Mtime || p.Ctime != d.Info.Ctime) {
 		if err := m.listAgain(r, d, p); err != nil {
@@ -99,7 +99,7 @@ func (m *merging) enter(r *run, d *walk.Dir) bool {
 // listAgain lists a directory that has changed since the plan.
 func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 	if p.Implied && m.store.Plan.Options.FilesFrom != "" {
-		return nil // --files-from has named what is wanted of it
+		return nil // the directory is listed only for entries that --files-from names
 	}
 	dir, err := d.Acquire()
 	if err != nil {
@@ -120,7 +120,7 @@ func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 		if kind == fsys.Unknown {
 			info, err := dir.Lstat(name)
 			if err != nil {
-				continue // it is gone; if it was planned, its shard has reported that
+				continue // removed since the listing; for a planned entry, the task has reported that
 			}
 			kind = info.Kind
 		}
@@ -175,8 +175,8 @@ func (m *merging) findAbsent(r *run) {
 
 var errNewer = errors.New("it came into the source after the plan was made, and was not copied; end this plan with merge --abandon and plan again")
 
-// isWanted reports whether a name that the plan lacks is something that the copy has to take. Of a
-// directory that the filters do not name, that is something below it.
+// isWanted reports whether a name that the plan lacks belongs to the copy. A directory that the
+// filters do not include belongs to it if they include an entry below.
 func (m *merging) isWanted(r *run, finder *fsys.Finder, file string) (bool, error) {
 	info, err := finder.Lstat(file)
 	if fsys.NoSuchFile(err) {

@@ -42,7 +42,7 @@ func (m *merging) replayShard(r *run, index int) error {
 	if err != nil {
 		return err
 	}
-	r.sync() // from here on, what belongs to the collector is used
+	r.sync() // no other goroutine sends messages, so this one may use the collector's data
 	counts.addTo(r.summary)
 	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
 	r.seen += counts.Total
@@ -74,8 +74,8 @@ func (m *merging) span(begun, ended time.Time) {
 	}
 }
 
-// addLost adds the entries of a shard to what is missing at a destination that its task has
-// dropped: nothing is known to be there.
+// addLost records that all entries of a shard may be missing at a destination that the task of the
+// shard has dropped.
 func (m *merging) addLost(r *run, index int, t *target) error {
 	entries, err := m.store.OpenShard(index)
 	if err != nil {
@@ -125,8 +125,8 @@ func (m *merging) replayLines(r *run, f *shard.Finished, t *target) error {
 	return nil
 }
 
-// replayOutcomes reads the counts of a shard, and reports its outcomes as the task has. It returns
-// which destinations of the plan the task has dropped.
+// replayOutcomes reads the counts of a shard, and reports its outcomes as the task did. lost has, for
+// each destination of the plan, whether the task dropped it.
 func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts) (lost []bool, err error) {
 	outcomes, err := m.store.OpenOutcomes(f, counts)
 	if err != nil {
@@ -159,7 +159,7 @@ func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts)
 	return lost, nil
 }
 
-// eventKinds are the events of which outcomes are records.
+// eventKinds maps the kinds of recorded outcomes to those of the events that the merge reports.
 var eventKinds = map[shard.OutcomeKind]EventKind{
 	shard.OutcomeFailed:   EventFailed,
 	shard.OutcomeMismatch: EventMismatch,
@@ -168,8 +168,8 @@ var eventKinds = map[shard.OutcomeKind]EventKind{
 	shard.OutcomeLost:     EventTargetLost,
 }
 
-// record reports whether an event is the first of its kind about its path and destination. Tasks
-// report the same about a directory in which several of them work, and the merge does again.
+// record reports whether an event is the first of its kind about its path and destination. Several
+// tasks and the merge may work in one directory, and each of them reports the same events about it.
 func (m *merging) record(_ *run, e Event) bool {
 	text := ""
 	if e.Err != nil {

@@ -58,10 +58,10 @@ func (r *run) wantsXattr(name string) bool {
 	return true
 }
 
-// readXattrs reads into m the extended attributes of path in the source, which m describes. It
-// asks a device once if its file system has none. It warns once of attributes that must not be
-// read, and once of each kind of metadata that no copy can get. Neither keeps the file from
-// being copied.
+// readXattrs reads into m the extended attributes of path in the source, which m describes. On a
+// file system without extended attributes, it asks only once. It warns once of attributes that this
+// user must not read, and once of each kind of metadata that no copy can get. The file is copied
+// all the same.
 func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	m.xattrs, m.unread = nil, false
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
@@ -73,7 +73,7 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	list, err := o.Xattrs(r.wantsXattr)
 	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
-	case has: // the next file may have its attributes
+	case has: // another file may have readable attributes
 		if _, warned := r.warnedNotKept.LoadOrStore(notKept.What, true); !warned {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
@@ -114,8 +114,8 @@ func (r *run) mayHaveXattrs(e *entry) (bool, error) {
 }
 
 // apply sets the metadata m on o, an object of the destination, as far as it differs and the
-// options ask for it. have describes o now; for a new object, its owner, group and mode have
-// to be right, and the times are always set. oldXattrs says that o may have extended
+// options ask for it. have describes o now; for a new object, only its owner, group and mode
+// have to be valid, because the times are always set. oldXattrs says that o may have extended
 // attributes already, which are compared. changed reports whether o was changed. apply warns
 // once of each kind of metadata that the destination cannot store; that is no error.
 func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
@@ -232,8 +232,8 @@ func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error 
 	return err
 }
 
-// narrowMode removes the permissions of o that its new owner and group must not have, before
-// they get o. It returns the mode of o afterwards.
+// narrowMode prepares a change of the owner or group of o. It removes the permissions that the new
+// owner and group must not have, and returns the remaining mode.
 func (r *run) narrowMode(s *fileSystem, o *fsys.Object, src, have fsys.Info) uint32 {
 	mode := have.Mode & r.modeFor(src, have, false, true)
 	if mode == have.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // applyMode tries again and reports the error
@@ -377,7 +377,7 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if have.Kind != m.info.Kind || have.ID != p.have.ID { // it may now be another name of a file outside the destination
+	if have.Kind != m.info.Kind || have.ID != p.have.ID { // another process has replaced it, perhaps by a link to a file outside the destination
 		return false, errExchanged
 	}
 	if have.Kind == fsys.Symlink {
@@ -403,9 +403,9 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 	return changed, nil
 }
 
-// hasMetadata reports whether an existing regular file needs no metadata, because neither it
-// nor the source has extended attributes and all else is equal. It opens no file. In most runs
-// that is enough for most files.
+// hasMetadata reports whether an existing regular file has the right metadata: neither it nor the
+// source has extended attributes, and all other metadata is equal. It does not open the file.
+// Most files of an idle run need no more than this check.
 func (r *run) hasMetadata(p *transfer, m *metadata) bool {
 	src, have, system := m.info, p.have, p.dd.system
 	if src.Kind != fsys.Regular || have.Kind != fsys.Regular || len(m.xattrs) > 0 || r.differs(system, src, have) {

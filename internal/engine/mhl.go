@@ -28,7 +28,7 @@ type MHL struct {
 // histories are the ASC MHL histories of the source and of the destinations at the start of a
 // run.
 type histories struct {
-	order   mhl.Order   // for all destinations; histories.of adds what depends on one
+	order   mhl.Order   // the options that are equal for all destinations; histories.of adds the others
 	ignore  *mhl.Ignore // the patterns of order
 	source  *mhl.Tree
 	dests   []*mhl.Tree     // by target.index; nil if the destination has no directory yet

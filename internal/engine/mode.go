@@ -11,9 +11,9 @@ import (
 )
 
 // mode is the kind of a run. There are three: the copy of a tree or file (treeCopy), the task of
-// a plan (task), and the merge of a plan (merging). The methods and the rules are all questions
-// that the three answer differently, in the order of a run. No other code asks which mode a run
-// has. The answers for a copy are methods of treeCopy, which the others embed.
+// a plan (task), and the merge of a plan (merging). The methods and the rules have
+// everything that differs between the three, in the order in which a run uses it. No other code
+// depends on the mode of a run. The methods for a copy are those of treeCopy, which the others embed.
 type mode interface {
 	// rules returns the answers that stay the same during a run.
 	rules(o *Options) rules
@@ -47,13 +47,13 @@ type mode interface {
 	previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool)
 	// mayCommit returns nil if the run may give a name to what it has written.
 	mayCommit() error
-	// fail ends the run, which cannot do its job.
+	// fail ends the run because of err: it cannot complete its task.
 	fail(r *run, err error)
-	// record is called by the collector with each event, before it is counted. It returns false
-	// for an event that was reported before.
+	// record is called by the collector with each event, before it is counted. If it returns
+	// false, the event was reported before and is ignored.
 	record(r *run, e Event) bool
 
-	// replay adds the results of other runs, when those of this run are durable.
+	// replay adds the results of other runs. It is called when the results of this run are durable.
 	replay(r *run)
 	// finish ends a run that was not stopped. Everything that it has copied to the given
 	// destinations is durable.
@@ -65,12 +65,12 @@ type rules struct {
 	// completes: the run completes the destinations. It writes the manifests and markers for the
 	// whole tree, and the journals are not needed after it.
 	completes bool
-	// planned: a plan has listed the source. It has marked the destinations for its own runs.
+	// planned: the run belongs to a plan. Its mark at the destinations keeps other runs out.
 	planned bool
-	// repeated: if the run is interrupted, another attempt has to finish it at once, while the
-	// process of this one may still be alive.
+	// repeated: if the run is interrupted, another attempt continues its work, perhaps while the
+	// process of this run is still alive.
 	repeated bool
-	// takesOver: the run gives itself access to directories of the destination that deny it.
+	// takesOver: the run makes read-only directories of the destination writable.
 	takesOver bool
 	// filesFrom is the fingerprint of --files-from, if the options lack it.
 	filesFrom string

@@ -17,8 +17,8 @@ import (
 // This file moves the data of one regular file: the source is read once, and each temporary gets
 // the final name when it is complete.
 
-// moveData reads the file once and writes it to all movers. Nothing is committed if what
-// was read is not one state of the file.
+// moveData reads the file once and writes it to all movers. It commits nothing if the file changed
+// while it was read.
 func (r *run) moveData(e *entry, movers []*transfer) error {
 	err := r.openContent(e)
 	if err == nil {
@@ -37,7 +37,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 }
 
 // fill reads the file once and writes it into new temporaries or, at the first attempt,
-// into those that an interrupted run has left. An error is the source's.
+// into those that an interrupted run has left. An error is about the source.
 func (r *run) fill(e *entry, movers []*transfer) error {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
@@ -60,7 +60,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if e.evict != nil {
 		opts.Read = e.evict.Read
 	}
-	r.uncount(e) // what was compared before
+	r.uncount(e) // the comparison has counted the same bytes
 	e.resumed, e.counted, e.unread = start, start, start
 	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
@@ -89,7 +89,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
 		return fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
-	if err := e.agree(set.Digests()); err != nil {
+	if err := e.recordDigests(set.Digests()); err != nil {
 		return err
 	}
 	e.meta.info.Size = total // files in /proc have the size 0, those in sysfs a page
@@ -107,7 +107,7 @@ func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start i
 		return 0, err
 	}
 	if start == 0 {
-		set.Reset() // the attempt to continue has fed some of the digests
+		set.Reset() // continuePartial may have written to some of the digests
 	}
 	if start%fsys.DirectAlignment != 0 && e.direct {
 		_, err = e.file.SetDirect(false)
@@ -115,8 +115,8 @@ func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start i
 	return start, err
 }
 
-// openSinks makes the temporaries, unless they are continued at start, and returns those
-// that can be written.
+// openSinks creates the temporaries and returns the sinks that can be written. If start is not 0,
+// the temporaries exist already and are continued at that offset.
 func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pipe.Sink) {
 	for _, p := range movers {
 		if !p.open() {
@@ -143,8 +143,8 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 	return sinks
 }
 
-// accepts returns errReported if what was read does not match a manifest at the
-// destination that is not Sealift's to change.
+// accepts reports a mismatch and returns errReported if the content contradicts a manifest at the
+// destination that Sealift did not write and must not change.
 func (r *run) accepts(e *entry, p *transfer) error {
 	if p.target.catalog == nil { // in a dry run
 		return nil
@@ -178,7 +178,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if s.Behind != nil {
 		s.Behind.Finish()
 		s.Behind = nil
-		p.bypass = true // it is accounted for
+		p.bypass = true // the device's goroutine has counted the bytes
 	}
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
@@ -200,7 +200,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return err
 	}
 	if p.exists {
-		if err = r.replacing(p); err == nil {
+		if err = r.beforeReplacing(p); err == nil {
 			err = s.File.CommitReplacing(p.name)
 		}
 	} else if err = s.File.Commit(p.name); errors.Is(err, fs.ErrExist) {
@@ -212,13 +212,13 @@ func (r *run) commit(e *entry, p *transfer) error {
 	p.finish(targetResult{done: p.created(), content: content{digests: e.digests, fresh: true}})
 	e.clock.Did(0)
 	p.forget()
-	r.wrote(e, p)
+	r.addUnwritten(e, p)
 	return nil
 }
 
-// nameTaken finds out why a name that was free exists now. The error is errNameTaken if
-// another process made it: then the transfer is decided again. Any other error fails the
-// transfer: the file system folds two names of the source together.
+// nameTaken finds out why a name exists that did not exist before. If another process created it,
+// the error is errNameTaken, and the caller decides about the transfer again. If the file system
+// folds two names of the source together, the error fails the transfer.
 func (r *run) nameTaken(e *entry, p *transfer) error {
 	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info)
 	if err == nil {
@@ -239,7 +239,7 @@ func (r *run) abort(p *transfer) {
 			p.sink.Behind.Finish()
 		}
 		if p.sink.File.Abort() {
-			p.target.keepLog.Store(true) // for a later run, which removes it
+			p.target.keepLog.Store(true) // the temporary could not be removed; a later run removes it
 		}
 		p.forget()
 	}
@@ -253,9 +253,9 @@ func (p *transfer) forget() {
 	p.inFlight = nil
 }
 
-// freshInfo returns the owner, group and mode that a new file in the directory has before
-// any are set. It stats only the first one that was created with a mode: the others have the
-// same.
+// freshInfo returns the owner, group and mode that a new file in the directory has before the run
+// sets any. It stats the first file that was created with a mode. Later files with the same mode
+// get the same owner and group.
 func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
@@ -272,7 +272,7 @@ func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
 
 // firstMode returns the mode with which a file without a name is created. That is the final mode
 // if the file has its final owner from the start, no ACL changes the permissions, and the umask
-// masks none. Otherwise, the mode grants other users nothing.
+// removes none. Otherwise, the mode gives other users no permission.
 func (r *run) firstMode(e *entry, p *transfer) uint32 {
 	const private = 0o600
 	p.dd.mu.Lock()

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// nameSet is a set of the names in one directory. It stores a hash of 64 bits for each, so has
-// can, very rarely, report a name that was not added. The caller calls sort between the last
-// add and the first has.
+// nameSet is a set of the names in one directory. It stores a hash of 64 bits for each name, so
+// the method has can, very rarely, return true for a name that was not added. The caller must call
+// sort after the last add and before the first has.
 type nameSet struct {
 	seed   maphash.Seed
 	hashes []uint64

@@ -11,8 +11,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// pair remembers which system calls cannot copy from one device to another without moving
-// bytes through the program. So a tree costs one refused call and not one for each file. Devices of different numbers can still clone: subvolumes of btrfs.
+// pair records which system calls cannot copy from one device to another. After one refusal, the
+// run does not try that call for other files. Different device numbers do not rule out a clone:
+// subvolumes of btrfs have different numbers.
 type pair struct {
 	noClone atomic.Bool
 	noRange atomic.Bool
@@ -38,7 +39,8 @@ func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 	}
 }
 
-// create makes the transfer's temporary: a clone of the source where that can be.
+// create makes the transfer's temporary. It is a clone of the source if the file system can make
+// one.
 func (r *run) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
 	named := e.meta.info.Size > resume.LeastPartial && p.target.log.Active()
@@ -79,11 +81,11 @@ func (r *run) create(e *entry, p *transfer) error {
 func (r *run) preallocate(e *entry, p *transfer) error {
 	src := e.meta.info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
-	if r.opts.Sparse != SparseNever && !(full && src.Size >= leastBehind && p.dir.PreallocatesWell()) {
+	if r.opts.Sparse != SparseNever && !(full && src.Size >= minWriteBehind && p.dir.PreallocatesWell()) {
 		return nil
 	}
 	err := p.sink.File.Preallocate(src.Size)
-	if fsys.Unsupported(err) || full && !fsys.DestinationLost(err) { // a full destination is reported now
+	if fsys.Unsupported(err) || full && !fsys.DestinationLost(err) { // preallocation may fail, but a full destination is reported before data is written
 		return nil
 	}
 	return err
@@ -95,8 +97,8 @@ func (r *run) clones(e *entry) bool {
 	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.meta.info.Size > 0
 }
 
-// sameSize reports whether a clone has what the source had when it was described;
-// if not, it is emptied and written.
+// sameSize reports whether a clone has the size of the source's description. If not, sameSize
+// empties the file, and the caller writes it.
 func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size == e.meta.info.Size {
@@ -105,14 +107,15 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 	return false, f.Truncate(0)
 }
 
-// moveBytes fills the sinks and feeds the digests, and returns how far it has come.
+// moveBytes reads the file, writes the sinks and computes the digests. It returns the offset that
+// it reached.
 func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := allClones(sinks)
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.info.Size)
 		return e.meta.info.Size, nil
 	}
-	if e.meta.info.Size >= leastBehind {
+	if e.meta.info.Size >= minWriteBehind {
 		end, err := r.takeTurns(e, movers)
 		if err != nil {
 			return opts.Start, err
@@ -122,7 +125,7 @@ func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *h
 	src := e.file
 	opts.Clock, opts.From = e.clock, timing.Source
 	if cloned && !r.drops() {
-		// Read the source if it is in memory, else the clone.
+		// Compute the digests from the clone if the beginning of the source is not in memory.
 		if held, known := src.Cached(0, 0); known && !held {
 			src, opts.From = &sinks[0].File.File, sinks[0].Place
 		}

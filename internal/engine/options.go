@@ -182,7 +182,7 @@ const (
 )
 
 // SourceManifestModes are the values of --source-manifest.
-var SourceManifestModes = choice.Table[SourceManifestMode]{What: "way with the source's manifest", Names: []string{SourceManifestCheck: "check", SourceManifestStrict: "strict", SourceManifestIgnore: "ignore"}}
+var SourceManifestModes = choice.Table[SourceManifestMode]{What: "source manifest mode", Names: []string{SourceManifestCheck: "check", SourceManifestStrict: "strict", SourceManifestIgnore: "ignore"}}
 
 func (m SourceManifestMode) String() string { return SourceManifestModes.Name(m) }
 
@@ -231,7 +231,7 @@ func ParsePreserve(s string) (Preserve, error) {
 	return set, nil
 }
 
-// withDefaults replaces the zero values that stand for a default.
+// withDefaults returns a copy of the options in which zero values are replaced by their defaults.
 func (o *Options) withDefaults() *Options {
 	full := *o
 	if full.BlockSize == 0 {
@@ -245,7 +245,7 @@ func (o *Options) withDefaults() *Options {
 		full.Workers = pipe.DefaultWorkers()
 	}
 	if full.Memory == 0 {
-		// For every worker: full queues, the block that it reads into, and the one that is written.
+		// Each worker needs a full queue, one block to read into and one block that is being written.
 		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
 	}
 	if full.rotational == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// drops reports whether the run keeps the data that it copies out of the page cache.
+// drops reports whether the run evicts the data that it copies from the page cache.
 func (r *run) drops() bool {
 	switch r.opts.Cache {
 	case pipe.CacheDrop, pipe.CacheDirect:
@@ -67,8 +67,8 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 		}
 		r.warnDirect(quoteName(t.Given), err)
 	}
-	if size < leastBehind || t.behind == nil {
-		f.SetUncached(true) // for other files, the device's writeback drops the written data
+	if size < minWriteBehind || t.behind == nil {
+		f.SetUncached(true) // the device's goroutine drops the data of longer files after their writeback
 	}
 	return false
 }
@@ -76,7 +76,7 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 // warnDirect warns once that the page cache cannot be bypassed.
 func (r *run) warnDirect(where string, err error) {
 	r.noDirect.Do(func() {
-		err := fmt.Errorf("the page cache cannot be bypassed at %s; what is copied is dropped from it instead: %w", where, err)
+		err := fmt.Errorf("the page cache cannot be bypassed at %s; copied data is dropped from it instead: %w", where, err)
 		r.report(Event{Kind: EventWarning, Err: err})
 	})
 }

@@ -15,9 +15,9 @@ import (
 )
 
 // continuePartial opens the temporaries of a large file that an interrupted run has left, and
-// restores the state of the digests at their end. It returns the offset to continue from. The
-// source is read once for all destinations, so the offset is the smallest of them, and 0 if a
-// destination has no temporary. The error is about the source.
+// restores the state of the digests at their end. It returns the offset to continue from.
+// The source is read once for all destinations, so this is the smallest of their offsets. It is 0 if
+// a destination has no temporary. The error is about the source.
 func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
 	var found []*leftover
 	wanted := 0
@@ -63,7 +63,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 		return 0, cmp.Or(keepAll(found), err)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("reading what is there already: %w", err)
+		return 0, fmt.Errorf("reading the part that an earlier run has copied: %w", err)
 	}
 	return start, nil
 }
@@ -115,7 +115,7 @@ func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 		f.proved = left.Written
 	}
 	if r.ctx.Err() != nil {
-		return f // the caller keeps it for the next run
+		return f // the run was stopped; the caller keeps the temporary for the next run
 	}
 	if f.proved.Offset == 0 || left.Size < f.proved.Offset {
 		left.Discard()

@@ -15,8 +15,8 @@ import (
 )
 
 // pendingLinks stores the link groups of which the walk has not met all names. There can be as
-// many as files, and most may stay until the end, because their other names are outside the
-// source. So each is packed into a record of about 100 bytes. When the records exceed a limit,
+// many groups as files. If the other names are outside the source, a group stays until the end. So
+// each group is packed into a record of about 100 bytes. When the records exceed a limit,
 // they move to a temporary file. A hash table finds them and uses about 12 bytes for each.
 // pendingLinks is not safe for concurrent use. See docs/adr/0003.
 type pendingLinks struct {
@@ -128,8 +128,8 @@ func (p *pendingLinks) put(g *linkGroup) {
 	}
 }
 
-// free removes a slot from the table, as open addressing with linear probing requires it:
-// following slots move into the gap, unless that is before their preferred index.
+// free removes a slot from the table. The table uses open addressing with linear probing, so the
+// following slots move into the gap, except those whose preferred index is after the gap.
 func (p *pendingLinks) free(i int) {
 	p.slots[i] = 0
 	for j := p.after(i); p.slots[j] != 0; j = p.after(j) {
@@ -252,7 +252,7 @@ const (
 //   - the id, 16 bytes
 //   - the number of names seen, 8 bytes
 //   - whether the group is broken, 1 byte
-//   - for each target the flags of its primary, 1 byte, and the fields that these announce
+//   - for each target the flags of its primary, 1 byte, and the fields that the flags select
 //
 // Two records of one group have the same length unless their primaries differ.
 func (p *pendingLinks) pack(g *linkGroup) []byte {

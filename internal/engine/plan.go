@@ -170,7 +170,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	}
 	p.checkSpace(p.ctx, walkers(p.opts.Workers), p.counters.TotalBytes.Load())
 	plan, err := p.planner.Write(p.ctx)
-	if errors.Is(err, errCollision) { // it was reported
+	if errors.Is(err, errCollision) { // p has reported each collision
 		return nil, nil
 	}
 	if err != nil {
@@ -186,8 +186,8 @@ func (p *planning) hasFailed() bool {
 	return p.summary.Errors > 0 || p.summary.Mismatches > 0
 }
 
-// explain reports an error of making the plan and returns nil. If Plan was stopped, it returns
-// the cause instead.
+// explain reports the error of make and returns nil. If Plan was stopped, it returns the cause
+// instead.
 func (p *planning) explain(err error) error {
 	if p.ctx.Err() != nil {
 		return context.Cause(p.ctx)
@@ -208,7 +208,7 @@ func (p *planning) openDestinations() error {
 	for i, d := range p.route.Destinations {
 		p.targets = append(p.targets, &target{Destination: d, index: i})
 	}
-	p.targetsLeft.Store(int64(len(p.targets)) + 1) // one more, so that dropping all of them does not cancel the context
+	p.targetsLeft.Store(int64(len(p.targets)) + 1) // 1 is added so that the context is not canceled when all destinations are dropped
 	p.levels, p.trusted = make([]int, len(p.targets)), make([]bool, len(p.targets))
 	for i, t := range p.targets {
 		err := p.openDestination(i, t)
@@ -356,8 +356,8 @@ func (p *planning) addPrevious() error {
 	return nil
 }
 
-// resumeCatalog passes to the catalog of destination i whether manifests that were moved aside
-// are right.
+// resumeCatalog tells the catalog of destination i whether the lines of manifests that were moved
+// aside are still right.
 func (p *planning) resumeCatalog(i int) {
 	if p.trusted[i] {
 		p.targets[i].catalog.Resume(untouched{})
@@ -383,7 +383,7 @@ func (p *planning) prepareDestinations() error {
 	return nil
 }
 
-var errCollision = errors.New("names of directories are one to a destination")
+var errCollision = errors.New("a destination treats two names of directories as equal")
 
 // folding returns a destination at which names that differ only in case are one name, or nil.
 // It checks whether the journal is found under its name in upper case. The inode numbers are
@@ -404,7 +404,7 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}, true); err != nil {
 		return err
 	}
-	if err := t.syncWay(); err != nil {
+	if err := t.syncMadeDirs(); err != nil {
 		return err
 	}
 	if err := t.openCatalog(p.run); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// planned returns the options that a plan fixes for all of its tasks. The other options belong
-// to each task, apart from source and destinations, which a plan stores separately.
+// planned returns the options that a plan fixes for all of its tasks. A plan stores the source and
+// the destinations separately. Each task chooses the other options.
 func planned(o *Options) shard.Options {
 	p := shard.Options{
 		Hashes:         slices.Clone(o.Hashes),

@@ -58,8 +58,8 @@ func (o observation) whyReplaced(d decision, equal bool) string {
 }
 
 // outdatedKinds lists, as text for people, the kinds of metadata of have, at the destination,
-// that differ from src and could be set. If none of those that it compares differs, the
-// extended attributes did.
+// that differ from src and could be set. It does not compare
+// extended attributes: if nothing else differs, it returns these.
 func (r *run) outdatedKinds(s *fileSystem, src, have fsys.Info) string {
 	var kinds []string
 	for _, kind := range []struct {

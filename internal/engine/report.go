@@ -18,7 +18,7 @@ type EventKind uint8
 const (
 	EventCopied     EventKind = iota // an entry was created or replaced (Action says which)
 	EventSkipped                     // an entry was up to date, or left alone by policy "never"
-	EventConflict                    // an entry was left alone; Err says why, Hint how to change that
+	EventConflict                    // an existing entry was left unchanged; Err has the reason, Hint or Next the way out
 	EventFailed                      // Err is a *failure.FileError
 	EventMismatch                    // content does not match its expected digest; Err is a *failure.FileError
 	EventWarning                     // the run does less than requested; once for each kind of warning
@@ -37,7 +37,7 @@ type Event struct {
 	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
 	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
 	Hint    string       // EventConflict: the overwrite policy that would replace the entry, "" if none would
-	Next    string       // EventConflict: the user's next step if no policy helps, "" for moving the existing entry away
+	Next    string       // EventConflict: the user's next step if Hint is ""; "" if it is to move the existing entry away
 }
 
 // Entry is an entry of the source with its outcome at each destination, as Options.Each
@@ -85,7 +85,7 @@ func (c *Counts) add(t targetResult) {
 	}
 }
 
-// addEntry counts an entry once, by its most significant outcome: at is its Counts over all
+// addEntry counts an entry once, by its most significant outcome. at contains its outcomes at all
 // destinations.
 func (c *Counts) addEntry(at Counts) {
 	switch {

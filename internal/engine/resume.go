@@ -44,9 +44,9 @@ func (t *target) openLog(r *run) error {
 }
 
 // logTerms returns, as one word, the options that the content of the log depends on, and those
-// that select files. A log with other terms cannot be continued. The policy and --preserve are
-// not part of it: a file in the log equals the source, and its metadata is updated like that
-// of any other equal file.
+// that select files. A log with other terms cannot be continued. The policy and
+// --preserve are not included. A file in the log equals the source under every policy, and its
+// metadata is updated like that of any other equal file.
 func (o *Options) logTerms() string {
 	names := make([]string, len(o.Hashes))
 	for i, h := range o.Hashes {
@@ -112,7 +112,7 @@ func (t *target) warnSuspect(r *run, path string) {
 	t.warnedSuspect = true
 	t.mu.Unlock()
 	if !warned {
-		err := errors.New("it differs from the source and was changed since a copy was interrupted, as may others; policy never leaves it")
+		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
 		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
 	}
 }

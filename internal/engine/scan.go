@@ -10,7 +10,8 @@ import (
 )
 
 // startScan counts the files and bytes of the source in a separate walk, ahead of the walk that
-// copies, if the totals are wanted. stop ends it, except in a dry run, and waits for it.
+// copies, if the totals are wanted. stop waits for that walk. Unless the run is a
+// dry run, stop ends the walk first.
 func (treeCopy) startScan(r *run) (stop func()) {
 	c := r.counters
 	if !c.CountTotals {
@@ -30,7 +31,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 	}
 	dir, _, err := r.route.OpenSource()
 	if err != nil {
-		return func() {} // the copy has the right one
+		return func() {} // the walk that copies has the source open and needs no totals
 	}
 	c.Phase.Store(int32(counters.PhaseScanning))
 	ctx, cancel := context.WithCancel(r.ctx)
@@ -45,7 +46,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 		}
 	})
 	return func() {
-		if !r.opts.DryRun { // which is often done before the scan, and is to say what does not fit
+		if !r.opts.DryRun { // a dry run waits for the scan, which warns if the copy does not fit
 			cancel()
 		}
 		scan.Wait()

@@ -22,8 +22,8 @@ import (
 // task is the mode of RunShard, which copies one shard of a plan.
 //
 // A task does not list the source: the shard lists the entries, the digests that manifests of the
-// source have for them, and the lines of previous manifests. A task writes neither manifests nor
-// markers and completes no directory. Merge does that with the parts that the task writes.
+// source have for them, and the lines of previous manifests. A task writes parts. From
+// these, Merge writes the manifests and markers, and it sets the metadata of the directories.
 type task struct {
 	treeCopy
 	store *shard.Store
@@ -43,9 +43,9 @@ type task struct {
 	}
 }
 
-// RunShard copies one shard of a plan, and records that it is finished, if every entry has an
-// outcome then. While another attempt at the shard is alive, RunShard waits. Options are those of
-// OptionsOfPlan with what belongs to each task. The results are those of Run; besides:
+// RunShard copies one shard of a plan. If every entry has an outcome, it records that the shard is
+// finished. While another attempt at the shard is alive, RunShard waits. The options are those of
+// OptionsOfPlan, together with the options of this task. In addition to the errors of Run:
 //
 //   - a *shard.FinishedError says that the shard was finished before, without a failure;
 //   - shard.ErrRightLost and shard.ErrSuperseded say that another attempt copies the shard.
@@ -61,7 +61,7 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 func (k *task) rules(o *Options) rules {
 	return rules{
 		planned: true, repeated: true,
-		takesOver: o.Policy != PolicyNever && o.Preserve&PreserveMode != 0, // then merge sets the final modes
+		takesOver: o.Policy != PolicyNever && o.Preserve&PreserveMode != 0, // only if merge sets the final modes
 	}
 }
 
@@ -74,7 +74,7 @@ func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
 }
 
 // beginAttempt checks that source and destinations are those of the plan, and begins an attempt.
-// The error is a *failure.RefusedError if there is none to begin.
+// The error is a *failure.RefusedError if it cannot begin one.
 func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	if r.route.Name != "" || len(r.route.Destinations) != len(k.store.Plan.Targets) {
 		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
@@ -103,7 +103,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 		k.attempt, err = k.store.Begin(ctx, k.index, k.opts)
 	}
 	if err == nil {
-		err = k.store.CheckAbandoned() // while the task waited; what abandons a plan checks for new attempts
+		err = k.store.CheckAbandoned() // again: the plan may have been abandoned while the task waited, see keepTasksOut
 	}
 	switch {
 	case err == nil:
@@ -122,7 +122,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 }
 
 // checkSource compares the source with the root of the plan and its sample. Many entries may have
-// changed since, but a quarter of the sample has to be what it was.
+// changed since, so a quarter of the sample is enough.
 func checkSource(plan *shard.Plan, source *fsys.Dir, given string) error {
 	root, err := source.Stat()
 	if err != nil {
@@ -132,7 +132,7 @@ func checkSource(plan *shard.Plan, source *fsys.Dir, given string) error {
 	defer finder.Close()
 	found := 0
 	for _, s := range plan.Sample {
-		if 4*found >= len(plan.Sample) { // enough: each look-up is a round trip to the server
+		if 4*found >= len(plan.Sample) { // stop here, because each look-up is a round trip to the server
 			break
 		}
 		if info, err := finder.Lstat(string(s.Path)); err == nil && info.ID.Ino == s.Ino {
@@ -165,7 +165,7 @@ func (k *task) checkDestination(d *route.Destination) error {
 	return nil
 }
 
-// count reads the shard for its totals, and checks all of it.
+// count reads the whole shard, which checks it, and counts its files and bytes.
 func (k *task) count() error {
 	reader, err := k.store.OpenShard(k.index)
 	if err != nil {
@@ -195,8 +195,8 @@ func (k *task) startScan(r *run) (stop func()) {
 	return func() {}
 }
 
-// keep renews the claim of the shard until stop is called. If that fails for too long, the run
-// ends.
+// keep renews the claim of the shard until stop is called. If no renewal succeeds in time,
+// the run ends.
 func (k *task) keep(r *run) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var renewing sync.WaitGroup
@@ -211,7 +211,7 @@ func (k *task) keep(r *run) (stop func()) {
 	}
 }
 
-// fail ends the run: the shard cannot be finished by it.
+// fail ends the run, because it cannot finish the shard.
 func (k *task) fail(r *run, err error) {
 	k.mu.Lock()
 	k.mu.err = cmp.Or(k.mu.err, err)
@@ -225,8 +225,8 @@ func (k *task) failure() error {
 	return k.mu.err
 }
 
-// mayCommit returns nil if the run may give a name to a file that it has written. The caller does
-// so at once. Otherwise, mayCommit ends the run and returns errReported.
+// mayCommit returns nil if the run may give a name to a file that it has written. The caller
+// must do so immediately. Otherwise, mayCommit ends the run and returns errReported.
 func (r *run) mayCommit() error {
 	if err := r.mode.mayCommit(); err != nil {
 		r.mode.fail(r, err)
@@ -245,8 +245,8 @@ func (k *task) feed(r *run, root *walk.Dir) {
 		defer reader.Close()
 		next = steps(reader)
 	}
-	if torn := walk.Feed(r.ctx, root, next); torn != nil {
-		err = fmt.Errorf("shard %d of the plan: %w", k.index, torn)
+	if feedErr := walk.Feed(r.ctx, root, next); feedErr != nil {
+		err = fmt.Errorf("shard %d of the plan: %w", k.index, feedErr)
 	}
 	if err != nil {
 		k.fail(r, err)
@@ -300,7 +300,7 @@ func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
 // finish records that the shard is finished, when all that was copied to the given destinations
 // is durable.
 func (k *task) finish(r *run, durable []*target) {
-	if r.targetsLeft.Load() == 0 { // not every entry has had its turn
+	if r.targetsLeft.Load() == 0 { // all destinations were dropped, so some entries have no outcome
 		return
 	}
 	if err := k.writeRecord(r, durable); err != nil {
@@ -315,12 +315,12 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 		arrived := slices.Contains(durable, t)
 		if arrived {
 			if err := t.checkName(); err != nil && !t.isDropped() {
-				t.drop(r, "", fmt.Errorf("what was copied is not there under this name any more: %w", err))
+				t.drop(r, "", fmt.Errorf("the copy is no longer under this name: %w", err))
 			}
 		}
 		if !arrived || t.isDropped() {
 			lost++
-			k.parts[i].Close() // nothing is known to be there
+			k.parts[i].Close() // nothing is known about the files at a dropped destination
 			k.parts[i] = k.attempt.NewPart(i)
 		}
 		r.sync()

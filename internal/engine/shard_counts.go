@@ -30,7 +30,7 @@ type shardCounts struct {
 	Targets      []targetCounts `json:"targets"`
 }
 
-// targetCounts is the part of it about one destination.
+// targetCounts is the part of shardCounts about one destination.
 type targetCounts struct {
 	Entries      entryCounts `json:"entries"` // TargetSummary.Counts
 	Files        int64       `json:"files"`   // these four are TargetSummary.Copied
@@ -71,7 +71,7 @@ func (k *task) counts(s *Summary) shardCounts {
 	return counts
 }
 
-// outcomeKinds are the events that are outcomes of a shard.
+// outcomeKinds maps the kinds of events that a task records to kinds of outcomes.
 var outcomeKinds = map[EventKind]shard.OutcomeKind{
 	EventFailed: shard.OutcomeFailed, EventMismatch: shard.OutcomeMismatch, EventConflict: shard.OutcomeConflict,
 	EventWarning: shard.OutcomeWarning, EventTargetLost: shard.OutcomeLost,

@@ -51,7 +51,7 @@ func (t *target) openTask(r *run, k *task) error {
 	return t.openBackup(r)
 }
 
-// openTaskLog begins the log of what the task copies to the destination.
+// openTaskLog begins the task's log for the destination.
 func (t *target) openTaskLog(r *run, k *task) error {
 	earlier, err := k.openEarlier()
 	if err != nil {
@@ -73,7 +73,7 @@ func (t *target) openTaskLog(r *run, k *task) error {
 	return nil
 }
 
-// openEarlier opens the directories of the attempts before.
+// openEarlier opens the directories of earlier attempts.
 func (k *task) openEarlier() (earlier []resume.EarlierAttempt, err error) {
 	for _, a := range k.attempt.Earlier {
 		dir, err := k.attempt.OpenEarlier(a.Number)
@@ -95,9 +95,9 @@ func (t *target) catalogErr() error {
 	return t.catalog.Err()
 }
 
-// lackedPlanned reports whether the plan has found that the destination lacks the directory: then
-// this copy makes it.
-func (t *target) lackedPlanned(d *walk.Dir) bool {
+// absentInPlan reports whether the destination lacked the directory when the plan was made. This
+// copy creates the directory then.
+func (t *target) absentInPlan(d *walk.Dir) bool {
 	switch note := d.Note.(type) {
 	case shard.Absence:
 		return note.Of(t.planIndex)
@@ -107,7 +107,8 @@ func (t *target) lackedPlanned(d *walk.Dir) bool {
 	return false
 }
 
-// leave leaves a directory. Merge completes it, when nothing more is put into it.
+// leave ends the work of the task in a directory. Merge sets the metadata of the directory when all
+// tasks are finished.
 func (k *task) leave(r *run, d *walk.Dir) {
 	for _, dd := range d.State.(destDirs) {
 		if dd.untried() {

@@ -120,9 +120,8 @@ func (r *run) needOn(t *target, total int64) (needed int64) {
 
 // withSpace adds the free space to the error of a full device and, if a scan has counted it,
 // the space that the rest of the copy needs. If the destination's directory existed before,
-// only the second scan knows the files in it. The file that did not fit belongs to the rest of
-// the copy, so the space of its written part counts as free, unless other programs use the
-// space meanwhile.
+// only the second scan knows the files in it. The rest of the copy includes the file that did
+// not fit, so the space of its written part counts as free.
 func (r *run) withSpace(t *target, err error) error {
 	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
 		return err

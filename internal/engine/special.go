@@ -37,9 +37,9 @@ func (r *run) readSpecialXattrs(e *entry) error {
 }
 
 // makeSpecial creates an entry without data: a symbolic link or a special file. It creates a
-// new symbolic link under its final name. It uses a temporary name and renames it in two
-// cases. One is to replace an existing entry atomically. The other is a special file, because
-// on some file systems Mknod makes a regular file, which has to be removed.
+// new symbolic link under its final name. Other entries get a temporary name and are then renamed.
+// A replacement has to be atomic. Mknod makes a regular file on some file systems, which has to be
+// removed.
 func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
 	if device && !r.privileged {
@@ -48,7 +48,8 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return nil
 	}
 	name := p.name
-	// No later attempt at the shard would complete the metadata.
+	// With policy "never", a later attempt would not set the metadata of an existing link. So the
+	// link gets its metadata before its name.
 	late := r.rules.repeated && r.opts.Policy == PolicyNever
 	if p.exists || e.kind != fsys.Symlink || late {
 		name = p.dir.TempName()
@@ -131,8 +132,7 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 
 // linksFollowed reports whether setting metadata of a symbolic link would change the file that
 // the link points to. That happens with sshfs: it sends a path to its server, which follows
-// the link, also out of the destination. followsLinks finds that out once for each file
-// system.
+// the link, even to a place outside the destination. followsLinks checks each file system once.
 func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err error) {
 	if link.Kind != fsys.Symlink {
 		return false, nil
@@ -144,7 +144,7 @@ func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err erro
 		t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
 		return true, nil
 	case err != nil:
-		return false, fmt.Errorf("finding out whether metadata of symbolic links can be set: %w", err)
+		return false, fmt.Errorf("checking whether metadata of symbolic links can be set: %w", err)
 	case follows:
 		t.warn(r, kindLinkMeta, errors.New("times and owners of symbolic links cannot be kept there; what the links point to would get them"))
 	}
@@ -178,7 +178,7 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 // putInPlace replaces the file of the transfer's name by a complete temporary. If there is a
 // backup directory, the replaced file is kept there.
 func (r *run) putInPlace(p *transfer, temp string) error {
-	err := r.replacing(p)
+	err := r.beforeReplacing(p)
 	if err == nil {
 		err = p.dir.Rename(temp, p.name)
 	}

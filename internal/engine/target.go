@@ -26,8 +26,8 @@ type target struct {
 	handle  *fsys.Handle
 	created bool     // this run made root
 	made    []string // the directories that this run made, root and its parents, outermost first
-	// rootOurs: this run made root, or one that was interrupted: its metadata is
-	// to be the source's.
+	// rootOurs: this run, or an interrupted one that it continues, created root. Root then gets
+	// the source's metadata.
 	rootOurs bool
 	rootMeta *metadata // the source's, when the root is ours and complete
 	rootMode uint32    // what giveBack restores
@@ -35,24 +35,24 @@ type target struct {
 	journal  *resume.Journal
 	log      *resume.Log // nil in a dry run that finds no journal
 
-	behind           *pipe.Device  // nil where nothing bounds what is unwritten
-	group            *pipe.Group   // of it: files that are closed already
-	flushAsked       chan struct{} // by the group
+	behind           *pipe.Device  // limits the unwritten data of the device; nil for no limit
+	group            *pipe.Group   // the unwritten data of closed files; nil if each file is synced separately
+	flushAsked       chan struct{} // receives when group needs a flush
 	checkpointsEnded chan struct{} // closed when no more checkpoints are made
 	checkpointers    sync.WaitGroup
-	deviceFailed     atomic.Bool // which was reported at the end
-	unwritten        atomic.Bool // the device did not take something: nothing is known to be there
+	deviceFailed     atomic.Bool // failEnd has reported that the device failed
+	unwritten        atomic.Bool // some data did not reach the device, so no file counts as durable
 	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	finished         bool        // its manifests are written, and closeTarget can close it
-	journalStays     bool        // then
-	planned          bool        // a plan is at work there, whose journal only its merge may remove
-	planIndex        int         // in that plan
+	journalStays     bool        // if finished: closeTarget keeps the journal
+	planned          bool        // the run belongs to a plan; only its merge may remove the journal
+	planIndex        int         // index of the destination in that plan
 	madeByPlan       bool        // a task of the plan that is merged has made root
 	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
 
 	durables    durables
-	fileSystems fileSystems // those met: root's and what is mounted below
+	fileSystems fileSystems // found so far: root's, and those that are mounted below it
 	system      *fileSystem // root's; nil in a dry run if root does not exist
 
 	wholeFS     bool   // flush file systems completely, where syncfs is reliable
@@ -63,33 +63,34 @@ type target struct {
 	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
 
-	present, left    int64        // regular files that are there, and that are conflicts; the collector's
-	ignored          int64        // of those that are there, those that its history leaves out; the collector's
-	toVerify         amount       // what verifying will read; the collector's
-	digests          hash.Digests // of the file, in a copy of a single file; the collector's
-	verified, cached int64        // files read back and found equal; those of them that perhaps came from memory
+	// Only the collector uses these before run.sync.
+	present, left int64        // regular files that exist there; regular files that are conflicts
+	ignored       int64        // files of present that the destination's history leaves out
+	toVerify      amount       // the files that verifying will read
+	digests       hash.Digests // of the file, in a copy of a single file
+	counts        Counts
+	copied        Copied
+
+	verified, cached int64 // files read back and found equal; files of these that perhaps came from memory
 
 	space        space
-	createdBytes atomic.Int64 // of files that this run has created
-	presentBytes atomic.Int64 // of files that are there, those included
-
-	counts Counts               // the collector's
-	copied Copied               // the same
-	shown  counters.Destination // to the user, while the copy runs
+	createdBytes atomic.Int64         // of files that this run has created
+	presentBytes atomic.Int64         // of all files that exist there, createdBytes included
+	shown        counters.Destination // for the progress display
 
 	lost   atomic.Pointer[dropError]
 	mu     sync.Mutex
 	warned map[string]bool // kinds of metadata that were warned about
 }
 
-// place is the destination as package timing names it.
+// place returns the name of the destination in package timing.
 func (t *target) place() timing.Place { return timing.Destination(t.index) }
 
 type dropError struct{ err error }
 
-// isOwnWork reports whether this run can have made the entry that was found under a name of a
-// file or directory that it has just made. Otherwise, another user has replaced that by a
-// directory, or by a link to a file outside. File systems mounted below can have other owners.
+// isOwnWork reports whether this run can have created have, an entry that was found under a name
+// that the run has just created. If not, another user has replaced the run's entry by a directory,
+// or by a link to a file outside. It does not compare owners on file systems mounted below.
 func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
 }
@@ -109,9 +110,9 @@ func (t *target) drop(r *run, path string, err error) {
 	}
 }
 
-// isGone reports whether err, of something in the destination, concerns all of it.
-// The error numbers do not show that: XFS that has shut down answers like a bad sector, and
-// a removed destination like a file that another process has removed.
+// isGone reports whether err, which an operation in the destination returned, means that the whole
+// destination is lost. The error number is not enough: XFS that has shut down returns the same
+// number as a bad sector, and a removed destination the same as a removed file.
 func (t *target) isGone(err error) (gone bool, cause error) {
 	failed := fsys.DeviceFailed(err)
 	switch {
@@ -155,7 +156,8 @@ func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	// Also if every file was synced separately: symbolic links cannot be.
+	// This is needed even if every file was synced separately, because symbolic links cannot be
+	// synced.
 	if t.Name == "" && t.root.SyncFSReliable() {
 		few, err := t.durables.sync(t.root)
 		if err != nil {
@@ -171,11 +173,12 @@ func (t *target) flush(r *run) error {
 	if err := t.root.Sync(); err != nil {
 		return err
 	}
-	return t.syncWay()
+	return t.syncMadeDirs()
 }
 
-// syncWay flushes the names of the directories that were made for the destination.
-func (t *target) syncWay() error {
+// syncMadeDirs syncs the parents of the directories that were created for the destination, so that
+// their names are durable.
+func (t *target) syncMadeDirs() error {
 	for dir := t.Dir; dir != t.Anchor; {
 		dir = parentOf(dir)
 		parent, err := t.FS.OpenRoot(dir)
@@ -191,8 +194,8 @@ func (t *target) syncWay() error {
 	return nil
 }
 
-// checkName returns an error if the destination's name has come to lead elsewhere: it
-// was renamed, removed, unmounted, or something was mounted over it.
+// checkName returns an error if the destination's path now leads to another directory or to none:
+// the destination was renamed, removed or unmounted, or another file system was mounted over it.
 func (t *target) checkName() error {
 	have, err := t.root.Stat()
 	if err != nil {

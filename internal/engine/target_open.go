@@ -17,8 +17,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// This file opens the root of a destination, makes it if need be, and takes that back if nothing
-// is copied.
+// This file opens the root of a destination and creates it if it does not exist. If nothing is
+// copied, it removes the directories that it created.
 
 // openTargets opens and examines the destinations.
 func (r *run) openTargets() error {
@@ -59,7 +59,7 @@ func (treeCopy) openTargets(r *run) error {
 			t.leaveAsFound()
 		}
 	}
-	for _, t := range r.targets { // nothing is refused any more
+	for _, t := range r.targets { // all refusals are made
 		if t.isDropped() || t.root == nil { // a dry run does not make it
 			continue
 		}
@@ -80,8 +80,7 @@ func (treeCopy) openTargets(r *run) error {
 	return nil
 }
 
-// learnOwner finds out whether another run made the root and left it to this one
-// meanwhile.
+// learnOwner checks whether another run created the root and left it to this run, see leaveToOther.
 func (r *run) learnOwner(t *target) {
 	if t.journal == nil || t.Name != "" || t.rootOurs || t.isDropped() {
 		return
@@ -92,8 +91,8 @@ func (r *run) learnOwner(t *target) {
 	}
 }
 
-// open makes the destination's directory if need be, locks it and finds out
-// what its file system can do.
+// open creates the destination's directory if it does not exist. It locks the directory and probes
+// its file system.
 func (t *target) open(r *run) error {
 	if r.opts.DryRun {
 		if !t.Exists {
@@ -107,8 +106,8 @@ func (t *target) open(r *run) error {
 	return t.openExisting(r)
 }
 
-// openNew makes the directory and opens it. Another run may remove the directory that
-// it made, as long as that is empty, so this run makes it again.
+// openNew creates the directory and opens it. If another run created the directory first, that run
+// may remove it while it is empty. openNew then tries again.
 func (t *target) openNew(r *run) error {
 	for range mostAttempts {
 		if err := t.makeRoot(); err != nil {
@@ -124,11 +123,11 @@ func (t *target) openNew(r *run) error {
 	return resume.ErrRootRemoved
 }
 
-// mostAttempts is how often a step is tried again that another run has interfered with.
-// Each failure needs another run that begins or ends at that instant.
+// mostAttempts limits the attempts at a step in which another run can interfere. Each failed
+// attempt needs another run that begins or ends at the same instant.
 const mostAttempts = 100
 
-// openExisting locks the directory and finds out what its file system can do.
+// openExisting locks the directory and probes its file system.
 func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
@@ -171,7 +170,8 @@ func (t *target) openExisting(r *run) error {
 	return t.probe(r)
 }
 
-// refuseJournal makes a refusal of the error with which the journal was opened, if it is one.
+// refuseJournal returns a refusal if err, the error of opening the journal, means that the run must
+// not write to the destination.
 func (t *target) refuseJournal(err error) error {
 	if errors.Is(err, fsys.ErrLocked) {
 		t.leaveToOther()
@@ -194,12 +194,12 @@ func (t *target) probe(r *run) error {
 		return err
 	}
 	t.dev = info.ID.Dev
-	t.system, err = t.meet(r, t.root, info)
+	t.system, err = t.findFileSystem(r, t.root, info)
 	return err
 }
 
-// takeOver makes a read-only root of ours writable for the run, as other directories
-// are made: the copy of a read-only directory, for instance.
+// takeOver makes a read-only root writable for the run if rootOurs is set. destDir.inspect does the
+// same for other directories. The root can be the copy of a read-only directory.
 func (t *target) takeOver() error {
 	info, err := t.root.Stat()
 	if err == nil && info.Mode&0o300 != 0o300 && !t.root.Writable() && t.root.Chmod(info.Mode|0o700) == nil {
@@ -219,9 +219,9 @@ func (t *target) giveBack(r *run) {
 	}
 }
 
-// makeRoot makes the destination's directory, with its parents, and opens just that
-// one: a symbolic link that has its name is refused. Other runs may make and remove the
-// same directories at the same time: those that exist are used.
+// makeRoot creates the destination's directory and its parents. It opens the directory that it
+// created, and refuses a symbolic link that replaced it. Other runs may create and remove the same
+// directories at the same time: makeRoot uses those that exist.
 func (t *target) makeRoot() error {
 	err := fs.ErrNotExist
 	for n := 0; n < mostAttempts && errors.Is(err, fs.ErrNotExist); n++ {
@@ -260,7 +260,7 @@ func (t *target) tryRoot() error {
 	}
 	if made {
 		t.made = append(t.made, t.Dir)
-		if err = madeByUs(root); err == nil && t.Name != "" { // only a place for the file; the umask decides
+		if err = madeByUs(root); err == nil && t.Name != "" { // the directory of a single file keeps the mode that the umask gives
 			err = fsys.IgnoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
 		}
 	}
@@ -269,13 +269,13 @@ func (t *target) tryRoot() error {
 		return err
 	}
 	t.root = root
-	t.created = made && t.Name == "" // widened when its contents are complete
+	t.created = made && t.Name == "" // its mode is widened when its content is complete
 	return nil
 }
 
-// makeDirs is os.MkdirAll, except that it returns the directories that it made,
-// outermost first, also with an error. If a name exists and cannot be read, the error says
-// why, where os.MkdirAll says only that it exists.
+// makeDirs creates path and its parents like os.MkdirAll. It returns the directories that it
+// created, outermost first, also with an error. If a name exists and cannot be read, the error has
+// the reason. os.MkdirAll reports only that the name exists.
 func makeDirs(path string) (made []string, err error) {
 	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
 	if errors.Is(err, fs.ErrNotExist) && parentOf(path) != path {
@@ -292,16 +292,15 @@ func makeDirs(path string) (made []string, err error) {
 		return made, nil
 	}
 	if errors.Is(err, fs.ErrExist) && why != nil {
-		if _, gone := os.Lstat(path); gone != nil || !errors.Is(why, fs.ErrNotExist) { // else a link to nothing
+		if _, gone := os.Lstat(path); gone != nil || !errors.Is(why, fs.ErrNotExist) { // otherwise path is a symbolic link to a name that does not exist
 			err = why
 		}
 	}
 	return made, err
 }
 
-// madeByUs returns an error if another user has put a directory in the place of the one
-// that this run has just made. A new file shows which owner this run's files get: a server
-// may map users.
+// madeByUs returns an error if another user has replaced the directory that this run has just
+// created. It compares the owner of dir with that of a new file, because a server may map users.
 func madeByUs(dir *fsys.Dir) error {
 	p, err := dir.Create(false)
 	if err != nil {
@@ -318,8 +317,9 @@ func madeByUs(dir *fsys.Dir) error {
 	return errExchanged
 }
 
-// leaveToOther leaves what this run made to the run that has the lock. That run reads
-// the mark in its journal before it ends; without it the root would keep mode 0700.
+// leaveToOther leaves the directories that this run created to the run that has the lock. It marks
+// that run's journal. That run reads the mark before it ends, and then sets the metadata of the
+// root, which would otherwise keep mode 0700.
 func (t *target) leaveToOther() {
 	t.made = nil
 	if !t.created {
@@ -329,7 +329,7 @@ func (t *target) leaveToOther() {
 }
 
 // leaveAsFound removes what this run made at a destination that was dropped before anything
-// was copied to it. If the root stayed without the mark that this run made it, it would
+// was copied to it. A root that stayed without the record that this run created it would
 // never get the source's metadata.
 func (t *target) leaveAsFound() {
 	if t.log != nil {
@@ -344,7 +344,7 @@ func (t *target) leaveAsFound() {
 	t.catalog = nil
 }
 
-// undo takes back what open has made, because nothing will be copied.
+// undo removes what open has created. It is called when nothing will be copied.
 func (t *target) undo() {
 	if t.catalog != nil {
 		t.catalog.Close()
@@ -359,14 +359,14 @@ func (t *target) undo() {
 	t.removeMade()
 }
 
-// removeMade removes the directories that this run made, as far as they are empty.
+// removeMade removes the empty directories among those that this run created.
 func (t *target) removeMade() {
 	for _, dir := range slices.Backward(t.made) {
 		parent, err := t.FS.OpenRoot(parentOf(dir))
 		if err != nil {
 			break
 		}
-		_ = parent.RemoveDir(filepath.Base(dir)) // fails if another process has put something into it, or in its place
+		_ = parent.RemoveDir(filepath.Base(dir)) // fails if another process has used or replaced the directory
 		parent.Close()
 	}
 	t.made = nil

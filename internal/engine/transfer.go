@@ -36,7 +36,7 @@ type transfer struct {
 // temporary is the unfinished file of a transfer, which gets the name when it is complete.
 type temporary struct {
 	sink     pipe.Sink
-	bypass   bool             // the data bypasses the page cache or is counted as unwritten already, see wrote
+	bypass   bool             // the data bypasses the page cache or is counted as unwritten already, see addUnwritten
 	inFlight *resume.InFlight // the record of a large file's temporary in the log; nil if there is none
 }
 
@@ -65,7 +65,7 @@ func (s state) mayBecome(next state) bool {
 		return true
 	case stateComparing:
 		return next != stateComparing
-	case stateKeeping: // may be moved after all: doubtful content, or an inode with other names
+	case stateKeeping: // see recheckKept and unshareKept for the ways back
 		return next != stateKeeping
 	case stateMoving:
 		return next == stateUndecided || next == stateFinished || next == stateFailed
@@ -131,7 +131,7 @@ func (e *entry) has(s state) bool {
 // anyOpen reports whether any of the transfers is open.
 func anyOpen(transfers []*transfer) bool { return slices.ContainsFunc(transfers, (*transfer).open) }
 
-// created returns the outcome of a transfer whose name got new content.
+// created returns the outcome of a transfer that copied the entry: outCreated or outReplaced.
 func (p *transfer) created() outcome {
 	if p.exists {
 		return outReplaced

@@ -21,7 +21,8 @@ func (r *run) Enter(d *walk.Dir) bool {
 	return r.mode.enter(r, d)
 }
 
-// enter refuses histories, and directories that are destinations of this copy.
+// enter skips directories with histories, which the catalog copies, and directories that are
+// destinations of this copy, which it reports.
 func (treeCopy) enter(r *run, d *walk.Dir) bool {
 	dirs := d.State.(destDirs)
 	if r.isHistory(d) {
@@ -148,8 +149,8 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 	r.sendDirResult(d)
 }
 
-// syncLeft syncs a directory that is complete, where each is synced separately. The root is synced
-// when the destination is flushed.
+// syncLeft syncs a complete directory if directories on its file system are synced separately. The
+// root is synced when the destination is flushed.
 func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 	if dd.parent == nil || !dd.system.syncEach || r.ctx.Err() != nil {
 		return
@@ -162,8 +163,8 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 	r.messages <- message{synced: dd}
 }
 
-// sendDirResult sends to the collector at which destinations a directory was created or its
-// metadata was updated.
+// sendDirResult sends a result to the collector. It has the destinations at which the directory was
+// created or its metadata was updated.
 func (r *run) sendDirResult(d *walk.Dir) {
 	if d.Parent == nil {
 		return
@@ -177,7 +178,7 @@ func (r *run) sendDirResult(d *walk.Dir) {
 			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed, reason: dd.refreshed})
 		}
 	}
-	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone counts what those miss
+	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone records what dropped destinations lack
 		r.messages <- message{result: f}
 	}
 }
@@ -202,7 +203,7 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 	return r.readXattrs(&src.Object, d.Path(), m)
 }
 
-// leaveDest sets the metadata of the directory at one destination. known says that meta is
+// leaveDest sets the metadata of the directory at one destination. known is true if meta is
 // complete. The metadata of the destination's root is set only if this run, or an interrupted
 // one that it continues, created the root; that happens at the end of the run.
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
@@ -220,7 +221,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
-	if dd.target.planned { // the tasks have changed it
+	if dd.target.planned { // the tasks have changed the mtime
 		before.Mtime = meta.info.Mtime
 	}
 	switch {
@@ -247,7 +248,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 			have.Mode = dd.originalMode
 		}
 		var outdated bool
-		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // because this run worked in the directory
+		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // this run has changed entries of the directory
 		if !dd.fresh && disturbed {
 			var err error
 			if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {

@@ -9,25 +9,26 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// planned is an entry and what it shares its shard with.
+// planned is an entry with its directory and its cluster. A cluster is the set of names in one
+// directory that are equal after folding; all of them must be in one shard.
 type planned struct {
 	Entry
 	sequence uint64  // its place in the order of all entries
-	cluster  uint64  // number of the set of names of its directory that are equal after folding
+	cluster  uint64  // number of its cluster
 	dir      uint64  // number of its directory
-	absent   Absence // of its directory
-	cost     int64   // without the group's
+	absent   Absence // where its directory is absent
+	cost     int64   // nanoseconds; 0 for a name in a hard link group, whose cost is counted once
 }
 
-// entries calls yield for the entries in order, with all that was stated about them, and
-// missing, if it is not nil, for the paths that only manifests of the source have. The entry is
-// valid during the call.
+// entries calls yield for each entry, in order, with everything that the statements say about it.
+// It calls missing, unless that is nil, for each path that only manifests of the source have. The
+// entry is valid during the call.
 func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missing func(Missing) error) error {
 	var e planned
 	var have, noted bool
 	var cluster, dir, path []byte // of the record before
 	var beside collision
-	var at struct { // the directory that was stated last
+	var at struct { // the directory of the last statement about a directory
 		path   string
 		absent Absence
 	}
@@ -97,7 +98,7 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 	return err
 }
 
-// collision finds a directory and another name beside it that are equal after folding.
+// collision finds a directory whose name is equal, after folding, to another name beside it.
 type collision struct {
 	cluster, path []byte // of the name before
 	isDirectory   bool
@@ -119,11 +120,12 @@ func (c *collision) add(k nameKey, wanted bool, report func(dir, other string)) 
 	c.cluster, c.path, c.isDirectory = append(c.cluster[:0], k.cluster...), append(c.path[:0], path...), isDirectory
 }
 
-// maxExpected is how many different digests of one manifest an entry has at most. Two cannot
-// be kept any more; a hostile manifest with a million of them must cost no more.
+// maxExpected limits the different digests that one manifest lists for an entry. No file matches
+// two different digests, so further ones change nothing. The limit bounds the memory that a hostile
+// manifest with a million lines for one entry can use.
 const maxExpected = 16
 
-// expect adds an expected digest. They come in order.
+// expect adds an expected digest. The calls come in the order of manifests and digests.
 func (e *planned) expect(x ListDigest) {
 	n := len(e.Expected)
 	if n > 0 && e.Expected[n-1].List == x.List && bytes.Equal(e.Expected[n-1].Digest, x.Digest) {
@@ -144,7 +146,7 @@ func joinPath(dir, name []byte) string {
 
 var errTwice = errors.New("a name was listed twice; does the source change its names?")
 
-// read sets the entry of a statement.
+// read sets the entry from a statement of kind aboutEntry.
 func (e *planned) read(k nameKey, value []byte) {
 	e.Entry = Entry{Kind: fsys.Kind(value[0])}
 	value = value[1:]
@@ -161,7 +163,7 @@ func (e *planned) read(k nameKey, value []byte) {
 type nameKey struct {
 	dir, name []byte
 	cluster   []byte // directory and fold
-	path      []byte // all but the statement
+	path      []byte // directory, fold and name
 	about     byte
 	rest      []byte
 }
@@ -185,7 +187,7 @@ type assignment struct {
 	*balance
 	groups []linkGroup
 	large  map[uint64]int // clusters that were placed first, and their shards
-	finest int64          // cost of the largest unit that is poured
+	finest int64          // cost of the largest unit that is a small one
 }
 
 // assign makes the assignment in one pass over all entries.
@@ -206,7 +208,7 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup, cost int64, sh
 		case c.group != 0:
 			r := root(groups, c.group)
 			groups[r].cost = addCost(groups[r].cost, c.alone)
-			if c.names > wholeNames { // its shard has to be known at its first name
+			if c.names > wholeNames { // too many names to hold until the group is met
 				a.large[c.id] = -int(r)
 			}
 		case c.alone > a.finest || c.names > wholeNames:
@@ -250,7 +252,7 @@ func (p *Planner) addMissing(m Missing) error {
 // groupUnit marks ids of units that are hard link groups.
 const groupUnit = 1 << 63
 
-// place places the large clusters and groups, and prepares for the small ones.
+// place places the large clusters and groups, and reserves space in the shards for the small ones.
 func (a *assignment) place(units []unit, small int64) {
 	for g := 1; g < len(a.groups); g++ {
 		a.groups[g].shard = -1
@@ -299,8 +301,8 @@ type distributor struct {
 	cluster []planned // the names of the current cluster so far
 	held    []planned // clusters of the directory that are not placed
 	cost    int64     // of held
-	dir     uint64    // of both
-	split   bool      // the directory does not stay together
+	dir     uint64    // the directory of cluster and held
+	split   bool      // the entries of dir may go to different shards
 }
 
 func (d *distributor) add(e *planned) error {

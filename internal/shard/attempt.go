@@ -14,11 +14,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// DefaultDead is how long a counter has to stay the same until an observer takes its attempt for
-// dead. Caches of network file systems show changes after a minute at most (acdirmax of nfs(5)).
+// DefaultDead is the time after which an observer considers an attempt dead if its counter has not
+// changed. Caches of network file systems show changes after at most one minute (acdirmax in
+// nfs(5)).
 const DefaultDead = 2 * time.Minute
 
-// renewals is how often the counter is renewed in that time.
+// renewals is the number of renewals of the counter within the time Dead.
 const renewals = 8
 
 // The files of an attempt, and of a shard.
@@ -185,8 +186,9 @@ func (a *Attempt) claim(ctx context.Context) error {
 			return err
 		}
 		a.counter, a.mu.renewed = 1, begun
-		// The directory is on the device before any temporary has the attempt's id in its name. The
-		// counter is for other processes only: an attempt that has lost it is dead after the same time.
+		// The directory must be on the device before any temporary has the attempt's id in its name.
+		// The counter need not be: an attempt without a counter is considered dead after the same
+		// time.
 		return errors.Join(a.replaceFile(counterName, "1\n"), a.shard.SyncToDrive())
 	}
 }
@@ -235,9 +237,9 @@ func (s *Store) tempID(index, number int) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// MayCommit returns nil as long as the attempt may commit. It is called immediately before each
-// commit, when the temporary file exists: a successor removes the temporaries that were made
-// before the right was lost.
+// MayCommit returns nil as long as the attempt may commit. The caller must create the temporary
+// file first and commit immediately after the call. A successor then finds and removes each
+// temporary of an attempt that has lost its right.
 func (a *Attempt) MayCommit() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -254,7 +256,7 @@ func (a *Attempt) Keep(ctx context.Context) error {
 		if sleep(ctx, a.opts.Dead/renewals) != nil {
 			return nil
 		}
-		if err := a.Renew(); err != nil { // it may succeed the next time, while the right lasts
+		if err := a.Renew(); err != nil { // a later renewal may succeed before the right expires
 			if lost := a.MayCommit(); lost != nil {
 				if errors.Is(err, lost) {
 					return lost
@@ -265,8 +267,8 @@ func (a *Attempt) Keep(ctx context.Context) error {
 	}
 }
 
-// Renew renews the counter once. After an error the attempt keeps its right until it expires,
-// unless MayCommit returns an error.
+// Renew renews the counter once. A failed renewal does not end the right at once: the attempt may
+// commit as long as MayCommit returns nil.
 func (a *Attempt) Renew() error {
 	a.renewing.Lock()
 	defer a.renewing.Unlock()
@@ -287,7 +289,7 @@ func (a *Attempt) Renew() error {
 	return nil
 }
 
-// checkSuccessor loses the right if there is a later attempt.
+// checkSuccessor ends the right to commit if there is a later attempt.
 func (a *Attempt) checkSuccessor() error {
 	later, err := exists(a.shard, attemptName(a.Number+1))
 	if err == nil && later {
@@ -301,10 +303,10 @@ func (a *Attempt) checkSuccessor() error {
 	return err
 }
 
-// Finish records that every entry of the shard has an outcome. All else that the attempt has
-// written is on the device before, except the names of the parts: they are synced with that of
-// the candidate. The error is ErrSuperseded or ErrRightLost if another attempt
-// has to finish the shard.
+// Finish records that every entry of the shard has an outcome. Everything else that the attempt has
+// written must be on the device before the call, except the names of the parts: Finish syncs the
+// directory that contains them. The error is ErrSuperseded or ErrRightLost if another attempt has
+// to finish the shard.
 func (a *Attempt) Finish(record Finished) (err error) {
 	defer func() {
 		if err != nil {
@@ -345,8 +347,8 @@ func (a *Attempt) Finish(record Finished) (err error) {
 	return nil
 }
 
-// isOwn reports whether the finish record is that of this attempt: NFS may report that a name
-// exists which the same request has made.
+// isOwn reports whether this attempt made the finish record. NFS can repeat a request whose answer
+// was lost, and then report that the name exists.
 func (a *Attempt) isOwn() bool {
 	mine, err := a.Dir.Lstat(candidateName)
 	if err != nil {
@@ -356,12 +358,12 @@ func (a *Attempt) isOwn() bool {
 	return err == nil && mine.ID == there.ID
 }
 
-// End records that this process writes nothing more for the shard, and closes the attempt. So the
-// next attempt begins at once and can continue partial files. It is called after everything
-// else has ended; if the process dies before, Close is enough.
+// End records that this process writes nothing more for the shard, and closes the attempt. The
+// next attempt can then begin at once and continue partial files. The caller must have ended
+// everything that writes for the shard. Without this record, the next attempt has to wait.
 func (a *Attempt) End() error {
 	defer a.Close()
-	if a.finished { // if it is lost, an attempt that runs the shard again waits
+	if a.finished { // a lost record costs only the wait of an attempt that runs the shard again
 		return a.replaceFile(endedName, "ended\n")
 	}
 	return a.writeFile(endedName, "ended\n")
@@ -391,7 +393,7 @@ func (a *Attempt) writeFile(name, text string) error {
 	return a.Dir.SyncToDrive()
 }
 
-// replaceFile is writeFile for a file that may be lost, or empty, after a power cut.
+// replaceFile is writeFile without a sync: after a power cut, the file may be lost or empty.
 func (a *Attempt) replaceFile(name, text string) error {
 	file, err := a.newFile(text)
 	if err != nil {
@@ -401,7 +403,7 @@ func (a *Attempt) replaceFile(name, text string) error {
 	return file.CommitReplacing(name)
 }
 
-// newFile creates a file with this text, which has no name yet, in the directory of the attempt.
+// newFile creates a file without a name in the directory of the attempt, and writes text to it.
 func (a *Attempt) newFile(text string) (*fsys.Pending, error) {
 	file, err := a.Dir.Create(false)
 	if err != nil {

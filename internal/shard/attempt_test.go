@@ -36,7 +36,7 @@ func inCluster(t *testing.T, test func(c *cluster)) {
 	synctest.Test(t, func(t *testing.T) { test(&cluster{t, path, time.Now()}) })
 }
 
-// store opens the plan as a node does whose operations meet fault.
+// store opens the plan as another node would. fault is called before each of its operations.
 func (c *cluster) store(fault func(fsys.Call) error) *Store {
 	dir, err := (&fsys.FS{Fault: fault}).OpenRoot(c.path)
 	require.NoError(c, err)
@@ -209,8 +209,8 @@ func TestAStoppedAttemptCannotFinish(t *testing.T) {
 	})
 }
 
-// The same, but the record is linked before the successor removes it: then the successor does
-// not begin.
+// The process is stopped in the same way, but it links its record before the successor removes the
+// candidate. Then the successor does not begin.
 func TestARecordBeforeTheFenceCounts(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		first := c.begin(c.store(nil))

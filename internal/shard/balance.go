@@ -11,28 +11,29 @@ import (
 
 // The cost of an entry is the time that one task needs for it.
 const (
-	// bandwidth is the rate at which a task copies large files, in bytes per second: half of
-	// a 10 Gbit/s link, and what one SHA-256 stream reaches without special instructions.
+	// bandwidth is the rate at which a task copies large files, in bytes per second. It is about
+	// half of a 10 Gbit/s link, and the rate of one SHA-256 stream without special instructions.
 	bandwidth = 500e6
 
 	// entryCost is the fixed cost of an entry, in nanoseconds: about ten round trips of 0.5 ms
 	// to a network file system, with five files or more in flight.
 	entryCost = 1e6
 
-	// shardCost is the cost of a shard where the user gives no number, in nanoseconds. Shards of
-	// half an hour lose little when a node fails and are long beside the start of a task.
+	// shardCost is the cost of a shard, in nanoseconds, if the user gives neither --shards nor
+	// --shard-size. In half an hour little work is lost if a node fails, and the start of a task
+	// takes a small part of the time.
 	shardCost = 30 * 60 * 1e9
 
 	// usualShards is the largest number of shards that is chosen without --shards: the
 	// default MaxArraySize of Slurm is 1001.
 	usualShards = 1000
 
-	// finest is the part of a mean shard above which a unit is placed separately, and below
-	// which a directory is never split.
+	// finest divides the mean cost of a shard. A unit that costs more than the quotient is placed
+	// separately. A directory whose small entries cost less is never split.
 	finest = 20
 
-	// wholeNames is how many names a directory that is never split has at most. They are held
-	// in memory.
+	// wholeNames limits the names of a directory that is never split, because the planner holds
+	// them in memory.
 	wholeNames = 4096
 )
 
@@ -65,16 +66,16 @@ func shardCount(cost, bytes int64, shards int, shardSize int64) int {
 
 // unit is a set of names that one shard has to copy.
 type unit struct {
-	id   uint64 // of its kind
+	id   uint64 // number of a cluster, or of a hard link group together with groupUnit
 	cost int64
 }
 
 // balance places units into shards.
 type balance struct {
 	loads []int64 // cost of each shard
-	space []int64 // what each shard gets of the small units; set by level
-	shard int     // that small units are poured into
-	next  int64   // the cost of the small units so far, less that of the shards before
+	space []int64 // cost of the small units that each shard can take; set by level
+	shard int     // gets the next small unit
+	next  int64   // cost of the small units that shard has got so far
 }
 
 func newBalance(shards int) *balance { return &balance{loads: make([]int64, shards)} }
@@ -100,8 +101,8 @@ func (b *balance) placeLarge(units []unit) []int {
 	return placed
 }
 
-// level prepares for small units of this cost together: it fills the shards with the least
-// cost up to the same level.
+// level divides the total cost of all small units among the shards, and sets space. The shards
+// with the least cost get the most, so that these shards have equal costs afterwards.
 func (b *balance) level(small int64) {
 	sorted := slices.Sorted(slices.Values(b.loads))
 	var below float64 // of the shards that get something
@@ -119,8 +120,9 @@ func (b *balance) level(small int64) {
 	}
 }
 
-// pour places the next small unit, or several that stay together. They go where their middle
-// is, so that errors do not add up.
+// pour places the next small unit, or several that stay together, and returns their shard. Small
+// units fill the space of the shards one shard after the other. A unit on the border of two shards
+// goes into the one that contains the middle of the unit, so that rounding errors do not add up.
 func (b *balance) pour(cost int64) int {
 	middle := b.next + cost/2
 	for b.shard+1 < len(b.space) && middle >= b.space[b.shard] {

@@ -15,7 +15,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// This file has the shards of a verification, and what its tasks find. Both are lines of JSON:
+// This file reads and writes the shards of a verification and the results of its tasks. Both are
+// lines of JSON:
 //
 //	shards/00000               a Check for each file that manifests list, in the order of the manifests
 //	work/00000/000001/results  a CheckResult for each Check, in the same order
@@ -40,9 +41,10 @@ type Manifest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Check is a file with all lines of manifests that a task compares with it in one read.
+// Check is a file with all manifest lines for it. A task reads the file once and compares it with
+// all of them.
 type Check struct {
-	Path    Text        `json:"path"`    // as the manifests have it: not always a path of a tree
+	Path    Text        `json:"path"`    // as spelled in the manifests; hostile ones may lead out of the tree
 	Literal Text        `json:"literal"` // a second spelling; "" for none
 	Lines   []CheckLine `json:"lines"`
 }
@@ -83,8 +85,8 @@ type LineResult struct {
 
 const resultsName = "results"
 
-// maxResultCause is how much of a cause is recorded, in bytes: many lines of manifests may list
-// one file.
+// maxResultCause limits the recorded text of an error, in bytes. Each manifest line of a file has a
+// copy of that text.
 const maxResultCause = 1 << 10
 
 // taskTime is the first line of the results.
@@ -114,7 +116,7 @@ func (p *Planner) AddCheck(c *Check, size int64) error {
 	p.mu.totals.Entries++
 	p.mu.totals.Bytes = addCost(p.mu.totals.Bytes, size)
 	p.mu.cost = addCost(p.mu.cost, costOf(fsys.Regular, size))
-	p.note(p.mu.names.Add(p.mu.key, p.mu.value))
+	p.keepError(p.mu.names.Add(p.mu.key, p.mu.value))
 	return p.mu.err
 }
 
@@ -134,8 +136,8 @@ func (p *Planner) WriteChecks(ctx context.Context, checks *Checks) (*Plan, error
 	return plan, p.complete(ctx, plan)
 }
 
-// writeChecks writes the shards. Each has the same part of the cost, and files that follow each
-// other; a file is in the shard in which the middle of its cost is.
+// writeChecks writes the shards. Each shard has consecutive files and nearly the same cost. A file
+// on the border of two shards is in the one that contains the middle of the file's cost.
 func (p *Planner) writeChecks(ctx context.Context) ([]File, error) {
 	files := make([]File, shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize))
 	dir, err := p.plan.OpenDir(shardsName)
@@ -231,7 +233,7 @@ func (d CheckDigest) Expected() hash.Expected {
 	return hash.Expected{Algorithm: d.Algorithm, Digest: digest, AnyOrder: d.AnyOrder}
 }
 
-// ResultWriter writes the results of an attempt. It is used from one goroutine.
+// ResultWriter writes the results of an attempt. Only one goroutine may use it.
 type ResultWriter struct {
 	attempt *Attempt
 	sorter  *extsort.Sorter
@@ -242,7 +244,8 @@ func (a *Attempt) NewResults() *ResultWriter {
 	return &ResultWriter{a, newSorter(a.Dir, sortMemory/4)}
 }
 
-// Put adds the result of the check with this place in the shard. The calls come in any order.
+// Put adds the result of a check. place is the index of the check in the shard. The caller may put
+// results in any order.
 func (w *ResultWriter) Put(place int64, r *CheckResult) error {
 	for i := range r.Lines {
 		if cause := &r.Lines[i].Cause; len(*cause) > maxResultCause {
@@ -256,7 +259,7 @@ func (w *ResultWriter) Put(place int64, r *CheckResult) error {
 	return w.sorter.Add(binary.BigEndian.AppendUint64(nil, uint64(place)), append(text, '\n'))
 }
 
-// Finish writes the part, durably. elapsed is how long the task has checked.
+// Finish writes the part, durably. elapsed is the duration of the task.
 func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 	a := w.attempt
 	text, err := json.Marshal(taskTime{elapsed})
@@ -327,7 +330,7 @@ func (r *ResultReader) Next() (*CheckResult, error) {
 	return result, nil
 }
 
-// parseJSON reads one object in the only spelling that the writer has.
+// parseJSON reads one object. It accepts only the spelling that the writer uses.
 func (l *lines) parseJSON(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
@@ -340,7 +343,7 @@ func (l *lines) parseJSON(text []byte, into any) error {
 	return nil
 }
 
-// validate checks what plan.json says of a verification.
+// validate checks the part of plan.json about a verification.
 func (c *Checks) validate(targets int) error {
 	for i, m := range c.Manifests {
 		if m.Target < 0 || m.Target >= targets || m.Size < 0 || !isHex(m.SHA256, 32) ||

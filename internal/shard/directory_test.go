@@ -78,8 +78,8 @@ func TestEachEntryComesWithItsDirectory(t *testing.T) {
 	assert.Equal(t, Absence("a-"), NewAbsence([]bool{true, false}))
 }
 
-// What only manifests have is listed once, with the first manifest that has it, unless the
-// filters leave it out.
+// A path that only manifests list is missing. The plan has it once, with the first manifest that
+// lists it, unless the filters exclude it.
 func TestMissingPathsAreListedOnce(t *testing.T) {
 	dir, _ := openTemp(t)
 	o := planOptions(1)

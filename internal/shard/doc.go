@@ -5,9 +5,9 @@
 //     writes the plan: shards, the table of directories, and plan.json last.
 //  2. Open reads and checks a plan. Plan.Check refuses other copy options.
 //  3. OpenShard and OpenDirs read its files as streams.
-//  4. Begin makes an attempt at a shard, which is the owner of the shard until an observer
-//     takes it for dead.
+//  4. Begin makes an attempt at a shard. The attempt owns the shard until an observer considers
+//     it dead.
 //
 // A plan is hostile input: another process may write anything into it. Every line is parsed
-// strictly, and nothing is used before its digest was compared with that in plan.json.
+// strictly, and the digest of each file is compared with plan.json before the file is used.
 package shard

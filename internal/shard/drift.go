@@ -11,8 +11,8 @@ import (
 )
 
 // Drift finds names that the source has and the plan lacks, in directories that have changed
-// since the plan. Its memory does not depend on the number of names. It is used from one
-// goroutine.
+// since the plan. Its memory does not depend on the number of names. Only one goroutine may use
+// it.
 type Drift struct {
 	store  *Store
 	sorter *extsort.Sorter
@@ -37,8 +37,8 @@ func (s *Store) NewDrift() *Drift {
 // Close frees what the search uses.
 func (d *Drift) Close() { _ = d.sorter.Close() }
 
-// Listed adds a name that a directory has now. Every name of a directory that the copy has to
-// take is added, or none.
+// Listed adds the path of a name that a directory has now. For each directory, the caller adds
+// either all names that belong to the copy, or none.
 func (d *Drift) Listed(path string) error {
 	bit := d.bit(path)
 	d.listed[bit/64] |= 1 << (bit % 64)
@@ -71,7 +71,7 @@ func (d *Drift) Each(ctx context.Context, yield func(path string) error) error {
 	if err := d.readPlan(ctx); err != nil {
 		return err
 	}
-	var last []byte // that is planned
+	var last []byte // the last path that the plan has
 	return d.sorter.Each(func(key, _ []byte) error {
 		path, statement := key[:len(key)-2], key[len(key)-1]
 		switch {

@@ -52,7 +52,7 @@ func TestNamesThatThePlanLacksAreFound(t *testing.T) {
 	assert.Equal(t, []string{"d/e/x"}, driftOf(t, s, 0, "d/e/x", "a"), "a planned name in another directory")
 }
 
-// Names that are in the middle of a large directory are found in little memory.
+// New names in the middle of a large directory are found, and the search uses little memory.
 func TestDriftIsSortedInLittleMemory(t *testing.T) {
 	var files, listed []string
 	for i := range 500 {

@@ -54,8 +54,8 @@ type EntryDir struct {
 }
 
 // Absence has a byte for each destination: 'a' if the directory was absent there when the plan
-// was made, so that this copy makes it; '-' if not. It is empty for Planner where no destination
-// lacks the directory.
+// was made, so that this copy makes it; '-' if it existed. Planner uses the empty string for a
+// directory that all destinations have.
 type Absence string
 
 const (
@@ -190,7 +190,8 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	return append(dst, '\n')
 }
 
-// appendTime appends SECONDS.NANOSECONDS, with nine digits that count forward.
+// appendTime appends SECONDS.NANOSECONDS. Seconds may be negative; the nine digits are always added
+// to them.
 func appendTime(dst []byte, t fsys.Time) []byte {
 	dst = strconv.AppendInt(dst, t.Sec, 10)
 	point := len(dst)
@@ -246,7 +247,7 @@ func (f *fields) last() string {
 	return word
 }
 
-// natural reads a number from 0 to limit in the only spelling that strconv writes.
+// natural reads a number from 0 to limit. It accepts only the spelling that strconv writes.
 func (f *fields) natural(word string, limit uint64) uint64 {
 	n, err := strconv.ParseUint(word, 10, 64)
 	if err != nil || n > limit || word[0] == '0' && len(word) > 1 {

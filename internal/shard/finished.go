@@ -17,8 +17,7 @@ type Finished struct {
 	Shard   int    `json:"shard"`
 	Attempt int    `json:"attempt"`
 
-	// The outcomes. Each entry has one for each destination; the counts are those of entries
-	// with such an outcome at one destination at least.
+	// The numbers of entries that have this outcome at one destination or more.
 	Failures   int64 `json:"failures"`
 	Mismatches int64 `json:"mismatches"`
 	Conflicts  int64 `json:"conflicts"`
@@ -64,8 +63,8 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 	return f, nil
 }
 
-// finishedError returns a *FinishedError if the shard is finished, or else nil or why that is
-// not known.
+// finishedError returns a *FinishedError if the shard is finished, and nil if it is not. Any other
+// error says why the record cannot be read.
 func (s *Store) finishedError(dir *fsys.Dir, index int) error {
 	text, err := readSmall(dir, finishedName)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -8,9 +8,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// fold returns a key that is equal for all names of a directory that some file system takes
-// for the same name. It may also be equal for names that no file system takes for the same:
-// such names only share a shard. It covers
+// fold returns a key for a name. If any file system treats two names as equal, their keys are
+// equal. Other names may have equal keys, too: these only share a shard. The key covers
 //
 //   - simple and full case folding, the Turkish letters, and compatibility decomposition,
 //     which is more than APFS, NTFS, exFAT, ZFS and the casefold feature of ext4 and f2fs do,

@@ -8,8 +8,8 @@ import (
 // Empty files in the directory of a plan.
 const (
 	mergingName = "merging" // a merge has begun
-	mergedName  = "merged"  // the manifests are all written, and nothing has failed
-	closedName  = "closed"  // and no destination has the mark of the plan any more
+	mergedName  = "merged"  // all manifests are written, and nothing has failed
+	closedName  = "closed"  // also, no destination has the mark of the plan any more
 
 	abandonedName = "abandoned" // no task may begin any more
 )
@@ -20,8 +20,8 @@ func (s *Store) IsMerging() (bool, error) { return s.isMarked(mergingName) }
 // SetMerging records, durably, that a merge of the plan has begun.
 func (s *Store) SetMerging() error { return s.mark(mergingName) }
 
-// IsMerged reports whether the plan is merged. A destination that still has its mark is then to
-// be opened to other copies.
+// IsMerged reports whether the plan is merged. If a destination still has the mark of the plan,
+// the caller must remove the mark, so that other copies can use the destination.
 func (s *Store) IsMerged() (bool, error) { return s.isMarked(mergedName) }
 
 // SetMerged records, durably, that the plan is merged.
@@ -30,7 +30,7 @@ func (s *Store) SetMerged() error { return s.mark(mergedName) }
 // IsClosed reports whether the destinations of a merged plan are open to other copies.
 func (s *Store) IsClosed() (bool, error) { return s.isMarked(closedName) }
 
-// SetClosed records that they are.
+// SetClosed records that no destination has the mark of the plan any more.
 func (s *Store) SetClosed() error { return s.mark(closedName) }
 
 // ErrAbandoned says that a plan was abandoned.
@@ -48,7 +48,7 @@ func (s *Store) CheckAbandoned() error {
 // SetAbandoned records, durably, that no task of the plan may begin any more.
 func (s *Store) SetAbandoned() error { return s.mark(abandonedName) }
 
-// TakeBackAbandoned removes that record.
+// TakeBackAbandoned removes the record of SetAbandoned.
 func (s *Store) TakeBackAbandoned() error {
 	err := s.dir.Remove(abandonedName)
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Outcome is something that went wrong in an attempt, or a warning.
+// Outcome is a failure, a mismatch, a conflict or a warning of an attempt.
 type Outcome struct {
 	Kind   OutcomeKind `json:"kind"`
 	Path   Text        `json:"path"`   // relative to the root; "" for none
@@ -42,7 +42,7 @@ func outcomesHead(id string, shard, attempt int) string {
 }
 
 // OutcomeWriter writes the outcomes of an attempt: one JSON object in each line, the counts
-// first. It is used from one goroutine.
+// first. Only one goroutine may use it.
 type OutcomeWriter struct {
 	attempt *Attempt
 	file    *fsys.Spill // the outcomes, until the counts are known
@@ -61,7 +61,7 @@ func (a *Attempt) NewOutcomes() (*OutcomeWriter, error) {
 	return w, nil
 }
 
-// Put adds an outcome. A path that is none of a tree becomes a part of the cause.
+// Put adds an outcome. If its path cannot be one of a tree, Put moves the path into the cause.
 func (w *OutcomeWriter) Put(o Outcome) error {
 	if o.Path != "" && !isTreePath(string(o.Path)) {
 		o.Path, o.Cause = "", o.Path+": "+o.Cause

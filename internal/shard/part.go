@@ -13,19 +13,20 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// Line is the outcome of one entry at one destination: what merge needs to write the manifest.
+// Line is the outcome of one entry at one destination. The merge writes the manifest from lines.
 type Line struct {
 	Path    string
 	Digests hash.Digests // one for each of Options.Hashes; nil if none are known
 	Size    int64        // of the file with the digests, bytes
-	Mtime   int64        // the same, seconds since 1970
+	Mtime   int64        // of that file, seconds since 1970
 
 	Created, Replaced bool // by the attempt
-	Failed            bool // it was reported
+	Failed            bool // the task reported a failure of the entry
 	Resumed           bool // an earlier attempt has copied it, or found it equal
-	// Dropped: no manifest may list the path, whatever earlier ones list for it.
+	// Dropped: no manifest may list the path, even if an earlier manifest does.
 	Dropped bool
-	// Below: no manifest may list what earlier ones list below Path, which is a directory.
+	// Below: Path is a directory, and no manifest may keep lines of earlier manifests for paths
+	// below it.
 	Below bool
 }
 
@@ -42,7 +43,7 @@ func linesName(target int) string { return fmt.Sprintf("lines-%d", target) }
 // partMemory is how much the lines of one part use in memory, in bytes.
 const partMemory = 8 << 20
 
-// PartWriter writes the lines for one destination. It is used from one goroutine.
+// PartWriter writes the lines for one destination. Only one goroutine may use it.
 type PartWriter struct {
 	attempt *Attempt
 	target  int
@@ -55,8 +56,9 @@ func (a *Attempt) NewPart(target int) *PartWriter {
 	return &PartWriter{attempt: a, target: target, sorter: newSorter(a.Dir, partMemory)}
 }
 
-// Put adds a line, in any order. What is put for one path becomes one line: it has all
-// properties, the digests of the last line, and none if one of them is Dropped.
+// Put adds a line. The caller may put lines in any order, and several for one path. These become
+// one line with the flags of all of them and the digests of the last one, or without digests if one
+// of them is Dropped.
 func (w *PartWriter) Put(l Line) error {
 	hashes := w.attempt.store.Plan.Options.Hashes
 	if !isTreePath(l.Path) || l.Size < 0 {
@@ -72,8 +74,8 @@ func (w *PartWriter) Put(l Line) error {
 	return w.sorter.Add([]byte(l.Path), w.value)
 }
 
-// Each calls yield for the lines in manifest order. The line is valid during the call. What is
-// put after that is in later calls.
+// Each calls yield for the lines in manifest order. The line is valid during the call. Put may be
+// called afterwards, and the next Each then includes the new lines.
 func (w *PartWriter) Each(yield func(*Line) error) error {
 	var last *Line
 	err := w.sorter.Each(func(_, value []byte) error {
@@ -99,7 +101,7 @@ func (w *PartWriter) Each(yield func(*Line) error) error {
 	return err
 }
 
-// add adds what was put later for the same path.
+// add merges next, a later line for the same path, into l.
 func (l *Line) add(next *Line) {
 	bits, more := l.lineBits(), next.lineBits()
 	for i := range bits {
@@ -113,7 +115,7 @@ func (l *Line) add(next *Line) {
 	}
 }
 
-// Finish writes the part. Its content is durable; its name is after Attempt.Finish.
+// Finish writes the part. The content is then durable. The name becomes durable in Attempt.Finish.
 func (w *PartWriter) Finish() (Part, error) {
 	f, err := createFile(w.attempt.Dir, w.attempt.linesHead(w.target))
 	if err != nil {

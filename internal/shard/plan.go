@@ -57,8 +57,8 @@ const (
 	KindVerify = "verify"
 )
 
-// Options are the options of the copy that decide about its result. Options about the machine,
-// such as the number of workers, belong to each task. Values are those of the flags.
+// Options are the options of the copy that its result depends on. Options that depend on the
+// machine, such as the number of workers, belong to each task. The values are those of the flags.
 type Options struct {
 	Hashes         []hash.Algorithm `json:"hashes"`
 	Manifest       Text             `json:"manifest"` // "" for the usual name
@@ -92,7 +92,7 @@ type Root struct {
 // Target is a destination.
 type Target struct {
 	Root
-	Level int `json:"level"` // of the names of its manifests
+	Level int `json:"level"` // of its manifest names, see package catalog
 }
 
 // Sample is an entry of the source by which a task recognises it.
@@ -101,11 +101,11 @@ type Sample struct {
 	Ino  uint64 `json:"ino"`
 }
 
-// maxSample is how many entries of the source are in plan.json for that.
+// maxSample limits the entries of the source in Plan.Sample.
 const maxSample = 16
 
-// List is a manifest in the source. The name is "" for all manifests of one hash that are
-// each about the one file beside them.
+// List is a manifest in the source. All NAME.sha256 files, which list only the file NAME beside
+// them, share one List with an empty name; the same holds for each other hash.
 type List struct {
 	Name Text           `json:"name"`
 	Hash hash.Algorithm `json:"hash"`
@@ -224,14 +224,14 @@ func parsePlan(r io.Reader) (*Plan, error) {
 	return p, p.validate()
 }
 
-// encode returns the only spelling of the plan.
+// encode returns the text of plan.json. A plan has only one valid text.
 func (p *Plan) encode() ([]byte, error) {
 	p.Sample, p.Lists, p.Late = notNil(p.Sample), notNil(p.Lists), notNil(p.Late)
 	text, err := json.MarshalIndent(p, "", " ")
 	return append(text, '\n'), err
 }
 
-// notNil returns a list that JSON writes as one, also without elements.
+// notNil returns list, or an empty list instead of nil, which JSON would write as null.
 func notNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}

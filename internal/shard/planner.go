@@ -26,11 +26,12 @@ type PlanOptions struct {
 	ShardSize int64 // mean bytes of a shard; 0 for a number that suits the source
 	Links     bool  // keep hard links
 
-	// Missing reports whether a path is missing that manifests of the source list and the plan
-	// does not have: not if the filters leave it out. nil takes each one for missing.
+	// Missing is called for each path that manifests of the source list and that is no entry of the
+	// plan. It returns false if the filters exclude the path. If Missing is nil, all of these paths
+	// are missing.
 	Missing func(path string) bool
-	// Collides, if set, is called for a directory and another name beside it that some file
-	// system takes for the same. Their entries may be in different shards.
+	// Collides, if set, is called for a directory whose name some file system treats as equal to
+	// another name beside it. The entries of the two may be in different shards.
 	Collides func(dir, other string)
 	// BeforeCommit is called when the plan is complete on the device, before plan.json gets its
 	// name; nil for nothing. After an error there is no plan.
@@ -87,8 +88,8 @@ func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
 	return p, nil
 }
 
-// ID returns the id that the plan will have. It is that of an interrupted planner in the same
-// directory, so that what that one has left at the destinations is recognised.
+// ID returns the id that the plan will have. If a planner was interrupted in the same directory,
+// this is the id of that planner, so that its marks at the destinations are recognised.
 func (p *Planner) ID() string { return p.id }
 
 // maxIndex is the largest number of destinations, manifests and hashes.
@@ -104,16 +105,17 @@ func (p *Planner) Close() {
 // A statement is a record about one name. Statements about a name follow each other, in
 // the order of their kinds.
 const (
-	aboutDirectory    byte = iota // of a directory, which has the name "" here: where it is absent
-	aboutSubdirectory             // that there is one
+	aboutDirectory    byte = iota // where a directory is absent; the name is ""
+	aboutSubdirectory             // the name is a directory
 	aboutEntry                    // kind, size, mtime
 	aboutGroup                    // the number of its hard link group
 	aboutExpected
 	aboutPrevious
 )
 
-// appendKey appends the key of a statement: directory NUL fold NUL name NUL statement. So names of a
-// directory follow each other, and names that may be one to a file system follow each other.
+// appendKey appends the key of a statement: directory NUL fold NUL name NUL statement. The sorter
+// therefore returns the names of a directory together, and in it the names with equal folds
+// together.
 func appendKey(dst []byte, path string, about byte) []byte {
 	dir, name := splitPath(path)
 	dst = append(dst, dir...)
@@ -148,7 +150,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
 	p.mu.value = binary.AppendVarint(p.mu.value, e.Mtime.Sec)
 	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Mtime.Nsec))
-	p.state(e.Path, aboutEntry)
+	p.addStatement(e.Path, aboutEntry)
 	p.addSample(Sample{Text(e.Path), id.Ino})
 	if links > 1 && p.opts.Links {
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key[:0], id.Dev)
@@ -157,7 +159,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 		p.mu.value = append(p.mu.value[:0], byte(e.Kind))
 		p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
 		p.mu.linked++
-		p.note(p.mu.links.Add(p.mu.key, p.mu.value))
+		p.keepError(p.mu.links.Add(p.mu.key, p.mu.value))
 	}
 	return p.mu.err
 }
@@ -176,12 +178,12 @@ func (p *Planner) AddDirectory(d Directory) error {
 		p.mu.key = append(append(p.mu.key, d.Path...), '/')
 	}
 	p.mu.value = appendDirectory(p.mu.value[:0], &d)
-	p.note(p.mu.dirs.Add(p.mu.key, p.mu.value))
+	p.keepError(p.mu.dirs.Add(p.mu.key, p.mu.value))
 	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
-	p.note(p.mu.names.Add(p.mu.key, []byte(d.Absent)))
+	p.keepError(p.mu.names.Add(p.mu.key, []byte(d.Absent)))
 	if d.Path != "" && p.opts.Collides != nil {
 		p.mu.value = p.mu.value[:0]
-		p.state(d.Path, aboutSubdirectory)
+		p.addStatement(d.Path, aboutSubdirectory)
 	}
 	return p.mu.err
 }
@@ -213,7 +215,7 @@ func (p *Planner) Expect(path string, x ListDigest) error {
 	defer p.mu.Unlock()
 	p.mu.value = binary.BigEndian.AppendUint16(p.mu.value[:0], uint16(x.List))
 	p.mu.value = append(p.mu.value, x.Digest...)
-	p.state(path, aboutExpected)
+	p.addStatement(path, aboutExpected)
 	return p.mu.err
 }
 
@@ -229,29 +231,30 @@ func (p *Planner) Previous(path string, l LineDigest) error {
 	p.mu.value = binary.BigEndian.AppendUint16(p.mu.value[:0], uint16(l.Target))
 	p.mu.value = binary.BigEndian.AppendUint16(p.mu.value, uint16(l.Hash))
 	p.mu.value = append(p.mu.value, l.Digest...)
-	p.state(path, aboutPrevious)
+	p.addStatement(path, aboutPrevious)
 	return p.mu.err
 }
 
-// state adds the statement in p.mu.value. What is stated about expectations and lines is part of
-// the key, so that its order does not depend on the order of the calls.
-func (p *Planner) state(path string, about byte) {
+// addStatement adds a statement with the value p.mu.value. For expected digests and lines, the value
+// becomes a part of the key. Their order then does not depend on the order of the calls.
+func (p *Planner) addStatement(path string, about byte) {
 	p.mu.key = appendKey(p.mu.key[:0], path, about)
 	value := p.mu.value
 	if about >= aboutExpected {
 		p.mu.key, value = append(p.mu.key, p.mu.value...), nil
 	}
-	p.note(p.mu.names.Add(p.mu.key, value))
+	p.keepError(p.mu.names.Add(p.mu.key, value))
 }
 
-func (p *Planner) note(err error) {
+// keepError keeps the first error, which the next call returns.
+func (p *Planner) keepError(err error) {
 	if p.mu.err == nil {
 		p.mu.err = err
 	}
 }
 
-// groupLinks numbers the hard link groups and states the group of each of their names. A file
-// whose other names are outside the plan has none. groups[n] is the group with number n.
+// groupLinks numbers the hard link groups and adds a statement about the group of each name. A file
+// with only one name in the plan has no group. groups[n] is the group with number n.
 func (p *Planner) groupLinks(ctx context.Context) (groups []linkGroup, err error) {
 	groups = make([]linkGroup, 1, 1+p.mu.linked/2)
 	var file, first []byte // the file of the record before, and its path
@@ -268,11 +271,11 @@ func (p *Planner) groupLinks(ctx context.Context) (groups []linkGroup, err error
 		number := uint64(len(groups))
 		if names++; names == 2 {
 			groups = append(groups, linkGroup{parent: uint32(number), cost: costOf(kind, int64(size))})
-			p.stateGroup(string(first), number)
+			p.addGroup(string(first), number)
 		} else {
 			number--
 		}
-		p.stateGroup(string(path), number)
+		p.addGroup(string(path), number)
 		groups[number].cost = addCost(groups[number].cost, entryCost)
 		p.mu.cost -= costOf(kind, int64(size)) - entryCost
 		if kind == fsys.Regular {
@@ -284,17 +287,17 @@ func (p *Planner) groupLinks(ctx context.Context) (groups []linkGroup, err error
 	return groups, err
 }
 
-// stateGroup states the group of a name.
-func (p *Planner) stateGroup(path string, group uint64) {
+// addGroup adds a statement about the group of a name.
+func (p *Planner) addGroup(path string, group uint64) {
 	p.mu.value = binary.AppendUvarint(p.mu.value[:0], group)
-	p.state(path, aboutGroup)
+	p.addStatement(path, aboutGroup)
 }
 
 // linkGroup is a hard link group in the forest of groups that share a shard.
 type linkGroup struct {
 	parent uint32 // itself for the root of a tree
-	shard  int32  // -1 until it is placed; of the root
-	cost   int64  // of the tree, at its root
+	shard  int32  // of the whole tree, set only at its root; -1 until the tree is placed
+	cost   int64  // of the whole tree, valid only at its root
 }
 
 // root returns the root of a group's tree.

@@ -215,7 +215,7 @@ func TestNamesThatMayFoldShareAShard(t *testing.T) {
 	assert.Len(t, used, 7)
 }
 
-// A hard link group and names that fold overlap: all of them are one unit.
+// Hard link groups and names that fold together overlap. All of them are in one shard.
 func TestOverlappingGroupsShareAShard(t *testing.T) {
 	for _, size := range []int64{1, 5e9} {
 		var nodes []node
@@ -300,8 +300,8 @@ func TestALargeDirectoryIsSplit(t *testing.T) {
 	}
 }
 
-// assertBalanced checks that no shard costs more than 1.1 times the mean or the largest file.
-// That is not possible for a few files of similar size: then the largest is added to the mean.
+// assertBalanced checks that no shard costs more than 1.1 times the mean or the largest file. A few
+// files of similar size cannot be balanced so well: then the limit is the mean plus the largest.
 func assertBalanced(t testing.TB, s *Store) {
 	var total, longest int64
 	for _, f := range s.Plan.Shards {
@@ -377,7 +377,7 @@ func TestSpilledPlanEqualsOneInMemory(t *testing.T) {
 	}
 	o := planOptions(9)
 	want := makePlan(t, o, nodes)
-	o.memory = 2 << 10 // more runs than are merged at the same time
+	o.memory = 2 << 10 // so small that the sorter cannot merge all sorted runs at the same time
 	got := makePlan(t, o, nodes)
 	assert.Equal(t, readShards(t, want), readShards(t, got))
 	assert.Equal(t, want.Plan.Totals, got.Plan.Totals)

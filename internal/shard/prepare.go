@@ -15,11 +15,11 @@ import (
 // ErrPlanned says that a directory contains a complete plan.
 var ErrPlanned = errors.New("it contains a plan; give another directory, or remove it")
 
-// ErrNotEmpty says that a directory contains something that is not of a plan.
+// ErrNotEmpty says that a directory contains entries that no planner made.
 var ErrNotEmpty = errors.New("it is not empty")
 
-// Inspect reports whether a plan can be made in dir, which has to be private, and empty but for
-// what an interrupted planner has left. It returns the id of that planner, "" for none.
+// Inspect checks that a plan can be made in dir. The directory must be private. It must be empty,
+// apart from files of an interrupted planner. Inspect returns the id of that planner, or "".
 func Inspect(dir *fsys.Dir) (id string, err error) {
 	info, err := dir.Stat()
 	if err != nil {
@@ -97,8 +97,8 @@ func readID(dir *fsys.Dir) (string, error) {
 	return "", err
 }
 
-// claimID returns the id of the plan that is made in dir: that of a planner that was interrupted,
-// or else a new one, which is on the device then.
+// claimID returns the id for the plan in dir. It uses the id of an interrupted planner if there is
+// one. Otherwise it makes a new id and syncs it to the device.
 func claimID(dir *fsys.Dir) (string, error) {
 	if id, err := readID(dir); id != "" || err != nil {
 		return id, err

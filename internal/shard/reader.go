@@ -123,7 +123,8 @@ func (l *lines) unread() { l.again = true }
 
 func (l *lines) failed(err error) error { return &LineError{l.number, err} }
 
-// end checks what has to hold after the last line.
+// end checks that nothing follows the last line, and that the number of entries and the digest are
+// right. It then returns io.EOF.
 func (l *lines) end(entries int64) error {
 	if _, err := l.in.ReadByte(); !errors.Is(err, io.EOF) {
 		return l.failed(errAfter)

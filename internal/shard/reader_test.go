@@ -132,7 +132,7 @@ func TestAChangedShardIsRefused(t *testing.T) {
 	}
 }
 
-// A file that changes after its digest was checked does not end without an error.
+// If a file changes after its digest was checked, reading it returns an error.
 func TestAShardThatChangesWhileItIsReadIsRefused(t *testing.T) {
 	s, path := withShard(t, goodShard, 3)
 	r, err := s.OpenShard(0)

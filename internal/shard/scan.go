@@ -18,19 +18,19 @@ type ScanOptions struct {
 	Filter        *filter.List
 	Only          *filter.Only
 	OneFileSystem bool
-	// Targets are the destinations' directories, which Scan does not take over: it finds out
-	// which directories are absent there.
+	// Targets are the open directories of the destinations. Scan checks which directories of the
+	// source are absent there. It does not close Targets.
 	Targets []*fsys.Dir
 	// Made has, for each of Targets, whether this copy has made it.
 	Made []bool
-	// Enter, if set, reports whether a directory is listed. It is called concurrently.
+	// Enter, if set, reports whether a directory is listed. Calls may be concurrent.
 	Enter func(d *walk.Dir) bool
-	// Wanted, if set, reports whether an entry belongs to the plan. It is called concurrently.
+	// Wanted, if set, reports whether an entry belongs to the plan. Calls may be concurrent.
 	Wanted func(path string, info fsys.Info) bool
 	// SkipReserved is called for each name that Sealift made for itself; such names are skipped.
 	SkipReserved func(path string)
-	// Failed is called for what cannot be read, with the path. A plan that lacks it is not a
-	// plan of the source, so the caller should not write it. It is called concurrently.
+	// Failed is called with the path of each entry that cannot be read. The plan then lacks a part
+	// of the source, so the caller should not write it. Calls may be concurrent.
 	Failed func(path string, err error)
 }
 
@@ -112,8 +112,9 @@ func (s *scan) Enter(d *walk.Dir) bool {
 	return s.opts.Enter == nil || s.opts.Enter(d)
 }
 
-// counterpart finds the directory called name at a destination. It is absent if nothing has the
-// name. The tasks report what cannot be opened, or is no directory: nothing below it is found.
+// counterpart opens the directory called name at a destination. absent is true if no entry has the
+// name. If the entry is no directory or cannot be opened, there is nil and absent is false: the
+// tasks report the problem.
 func counterpart(up *fsys.Handle, upAbsent bool, name string) (there *fsys.Handle, absent bool) {
 	if up == nil {
 		return nil, upAbsent
@@ -137,7 +138,7 @@ func counterpart(up *fsys.Handle, upAbsent bool, name string) (there *fsys.Handl
 	return there, false
 }
 
-// Entry implements walk.Visitor. It is not called, because the walk has Found.
+// Entry implements walk.Visitor. The walk never calls it, because walk.Options.Found is set.
 func (s *scan) Entry(*walk.Dir, string, fsys.Kind) {}
 
 func (s *scan) found(d *walk.Dir, name string, _ walk.Place, info fsys.Info) {

@@ -53,7 +53,7 @@ func (s *Store) statusIn(dir *fsys.Dir, index int) (Status, error) {
 	return status, err
 }
 
-// State says how far a shard is.
+// State is the progress of a shard.
 type State uint8
 
 // The states of a shard.
@@ -224,8 +224,9 @@ func (s *Store) watch(index int, o *observer) (Report, error) {
 	return state, err
 }
 
-// FindAlive returns the index of a shard at which a process is at work. It observes shards whose
-// last attempt has neither ended nor finished, for the time Dead at most.
+// FindAlive returns the index of a shard that a process is copying. If the last attempt at a shard
+// has neither ended nor finished the shard, FindAlive observes its counter, for the time Dead at
+// most.
 func (s *Store) FindAlive(ctx context.Context, o AttemptOptions) (index int, found bool, err error) {
 	o = o.withDefaults()
 	observers := make([]observer, len(s.Plan.Shards))

@@ -19,9 +19,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// Write writes the plan. plan.json is written last, when all else is on the device: a plan
-// without it is not complete, and Write of a new Planner replaces its files. Nothing can
-// be added any more.
+// Write writes the plan. It writes plan.json last, when everything else is on the device. A plan
+// without plan.json is not complete, and Write of a new Planner replaces its files. The caller
+// must not add anything to the Planner afterwards.
 func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	return plan, p.complete(ctx, plan)
 }
 
-// newPlan describes what is planned, without the files of the plan.
+// newPlan returns the content of plan.json without the descriptions of the files of the plan.
 func (p *Planner) newPlan() *Plan {
 	plan := &Plan{
 		Format: formatName, Version: formatVersion, ID: p.id, Kind: p.opts.Kind,
@@ -94,7 +94,7 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 			files[shard].Bytes = addCost(files[shard].Bytes, e.Size)
 			counted[e.Group/64] |= bit
 		}
-		if in[shard] != e.dir { // its entries follow each other, and sequences begin with 1
+		if in[shard] != e.dir { // the first entry of its directory in this shard; directories are numbered from 1
 			in[shard] = e.dir
 			dir, _ := splitPath(e.Path)
 			value = appendEntryDir(value[:0], EntryDir{dir, e.absent.filled(len(p.opts.Targets))})
@@ -111,7 +111,7 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 	if err := d.endDirectory(); err != nil {
 		return nil, err
 	}
-	_ = p.mu.names.Close() // the same
+	_ = p.mu.names.Close() // a temporary that is not needed any more
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
