@@ -555,7 +555,9 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 	}
 	image := dir + ".image"
 	eject := func() {
-		_, _ = run("umount", dir)
+		if _, err := run("umount", dir); err != nil {
+			_, _ = run("umount", "-l", dir) // another process may still use it
+		}
 		_ = os.Remove(image)
 	}
 	if kind == "tmpfs" {

@@ -311,7 +311,8 @@ func testUnit(t *testing.T, s *stage, name, text string) {
 	}
 }
 
-// testMakefile makes all targets, then nothing, then those that have changed.
+// testMakefile makes all targets, then nothing, then those that have changed. A copy that
+// fails is repeated.
 func testMakefile(t *testing.T, s *stage, text string) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "Makefile"), []byte(text), 0o644)) //nolint:gosec // a Makefile
 	code, output := s.run(nil, "make")
@@ -320,7 +321,13 @@ func testMakefile(t *testing.T, s *stage, text string) {
 	code, output = s.run(nil, "make")
 	assert.Equal(t, 0, code, output)
 	assert.Contains(t, output, "up to date")
-	shell(t, s.dir, "touch -d 2001-01-01 archive/SHA256SUMS; echo newer >dist/program")
+	shell(t, s.dir, "touch -d 2001-01-01 archive.done; echo newer >dist/program; echo extra >dist/extra; mkdir archive/extra")
+	for range 2 {
+		code, output = s.run(nil, "make")
+		assert.Equal(t, 2, code, output)
+		assert.Contains(t, output, "extra", "the copy runs again")
+	}
+	shell(t, s.dir, "rmdir archive/extra")
 	code, output = s.run(nil, "make", "check")
 	assert.Equal(t, 0, code, output)
 	shell(t, s.dir, "cmp dist/program archive/program; echo rot >archive/program")

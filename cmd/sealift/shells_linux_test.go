@@ -67,7 +67,7 @@ func TestCompletionInShells(t *testing.T) {
 				cmd.Args = append(cmd.Args, strings.ReplaceAll(arg, "{rc}", rc))
 			}
 			cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = dir, theirs, theirs, theirs
-			cmd.Env = append(os.Environ(), "HOME="+dir, "ZDOTDIR="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_RUNTIME_DIR="+dir,
+			cmd.Env = append(os.Environ(), "HOME="+dir, "ZDOTDIR="+dir, "XDG_CONFIG_HOME="+dir, "XDG_DATA_HOME="+dir, "TMPDIR="+dir,
 				"TERM=xterm", "LC_ALL=C.UTF-8", "GORACE=atexit_sleep_ms=0")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 			require.NoError(t, cmd.Start())

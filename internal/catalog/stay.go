@@ -18,10 +18,11 @@ import (
 type Line = manifest.LineNumber
 
 // marksLines reports whether the catalog marks lines that stay: it has one manifest of an
-// earlier run, and nothing but that manifest needs the lines.
+// earlier run, and nothing but that manifest needs the lines. If the source has an entry of
+// that name, the run itself may change the manifest: see stillIndexed.
 func (c *Catalog) marksLines() bool {
 	return len(c.lists) == 1 && len(c.opts.Hashes) == 1 && c.lists[0].prev != nil && !c.single() && !c.opts.ReadsBack &&
-		c.opts.Outside == "" && c.opts.Bag == nil && c.opts.MediaList == nil && c.history == nil && c.recorder == nil
+		!c.claimed(c.lists[0].prev.path) && c.opts.Outside == "" && c.opts.Bag == nil && c.opts.MediaList == nil && c.history == nil && c.recorder == nil
 }
 
 // keptInOne is Kept for a catalog that marks lines.

@@ -27,8 +27,7 @@ Manifests and journals of Sealift are not compared where A lacks them. Markers
 (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported. The
 exit code is 3 then, and if the trees differ.
 
-` + filterHelp + ` A path in --files-from that is a directory means everything
-below it.`,
+` + filterHelp + ` A directory in --files-from includes everything below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2
   sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,

@@ -22,23 +22,24 @@ func newCopyCmd(run runner[engine.Options, engine.Summary]) *cobra.Command {
 		Short:      "Copy a tree or file to one or more places, with a manifest",
 		Long: `Reads SRC once, computes digests in the same read, and writes a manifest to each
 destination. If SRC is a directory, its contents are copied into DST, which is
-created. If SRC is a file, it is copied into DST if DST is a directory or ends
-in a slash, otherwise to DST. The copy is recursive and keeps all metadata.
+created if it is missing. If SRC is a file, it is copied into DST if DST is a
+directory or ends in a slash, otherwise to DST. The copy is recursive, keeps all
+metadata that DST can store, and warns of the rest.
 
 Sealift never deletes files at the destination. To resume an interrupted copy,
 run the same command again.
 
---backup-dir keeps each replaced file under its path. DIR must be on the file
-system of DST, which must have hard links.
+--backup-dir DIR keeps each replaced file in DIR, under the path that it has in
+DST. DIR must be on the file system of DST, which must have hard links.
 
---bag copies to data/ in each DST and writes the manifests of a bag (RFC 8493).
-A SRC that is a bag is validated in the same read and copied unchanged.
+--bag makes each DST a BagIt bag (RFC 8493): Sealift copies the files to data/
+and writes manifests beside it. If SRC is a bag, it is validated in the same
+read and copied unchanged.
 
 ` + mhlHelp + `
 The comment of a generation is "Copy of SRC to DST" by default.
 
-` + filterHelp + ` A path in --files-from that is a directory means everything
-below it.
+` + filterHelp + ` A directory in --files-from includes everything below it.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive
@@ -112,10 +113,11 @@ dest  read each destination, from the device
 full  read the source again, too`
 
 // sourceManifestHelp explains the modes, as policyHelp does.
-const sourceManifestHelp = "`MODE`: use the SHA256SUMS of SRC\n" + `check   do not copy files that do not match it,
+const sourceManifestHelp = "`MODE`: compare with a manifest of SRC\n" + `check   do not copy files that do not match it,
         warn about missing files
-strict  report missing files as mismatches
-ignore  copy it like any other file`
+strict  like check, but report missing files as
+        mismatches
+ignore  do not compare with it`
 
 // syncHelp explains the modes, as policyHelp does.
 const syncHelp = "`MODE`: flush data to the device\n" + `end   at the end, before the manifest
@@ -124,7 +126,7 @@ none  never`
 
 // sparseHelp explains the modes, as policyHelp does.
 const sparseHelp = "`MODE`: choose how to write holes\n" + `auto    keep the holes of the source
-always  make holes of zero blocks
+always  turn blocks of zeros into holes
 never   write every byte`
 
 // windowHelp explains the values, as policyHelp does.
@@ -135,10 +137,10 @@ SIZE  this much, at least 1M`
 // cacheHelp explains the modes, as policyHelp does. condition completes the text of direct:
 // "bypass it (O_DIRECT) where ".
 func cacheHelp(condition string) string {
-	return "`MODE`: choose what stays in the page cache\n" + `auto    as drop if the copy would fill more than
-        half of the memory, otherwise as keep
+	return "`MODE`: choose what stays in the page cache\n" + `auto    like drop if the copy would fill more
+        than half of the memory, else like keep
 keep    the system default
-drop    only data that was there before
+drop    keep only what was there before
 direct  bypass it (O_DIRECT) where
         ` + condition
 }
@@ -203,7 +205,7 @@ func (f *copyFlags) groups() []flagGroup {
 
 func (f *copyFlags) selectionFlags(s *pflag.FlagSet) {
 	o := &f.options
-	s.VarP(&onceValue{&f.input}, "input", "i", "copy `SRC` instead of the first argument")
+	s.VarP(&onceValue{&f.input}, "input", "i", "copy `SRC`; the first argument is then DST")
 	s.StringArrayVarP(&f.outputs, "output", "o", nil, "copy to this `DST` as well; may be repeated")
 	f.selection.flags(s, "copy", &o.OneFileSystem)
 	s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "keep this metadata: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))

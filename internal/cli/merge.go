@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -155,6 +154,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 	if err != nil {
 		return err
 	}
+	f.options.Results = f.json || f.report != ""
 	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(o.Targets) > 1, html: page}
 	r.page = page.htmlReport
 	if err := r.use(&f.outputFlags); err != nil {
@@ -174,7 +174,6 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 		advice:   "; run the same command again to finish",
 		run:      run,
 		options:  &f.options,
-		watch:    func(c *counters.Set) func() { return page.watch(c, o.Targets, "read back") },
 		finish: func(s *engine.MergeSummary, result outcome) outcome {
 			return f.finish(cmd.OutOrStdout(), r, s, result)
 		},
@@ -185,9 +184,11 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSummary, result outcome) outcome {
 	if s.Merged {
 		result = result.or(outcome{failed: s.Summary.Errors > 0, mismatched: s.Summary.Mismatches > 0, conflicts: s.Summary.Conflicts > 0})
-		result = r.html.write(r, &s.Summary, result)
 	} else {
 		result = result.or(f.outcomeOf(s))
+	}
+	if r.html != nil {
+		result = f.writeReport(r, s, result)
 	}
 	unfinished := s.Shards.Unfinished()
 	if f.quiet && len(unfinished) > 0 && result.signal == nil { // without --quiet, the summary has this
@@ -203,14 +204,10 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	case s.Merged:
 		printCopySummary(stdout, f.options.Copy, &s.Summary, r, result)
 		f.printShards(stdout, s)
-	case f.options.Abandon && !s.Already:
-		f.printAbandoned(stdout, s, result)
-	case s.Already:
-		v := verdict{good: "complete: the plan was merged before, and nothing was done", bad: "NOT COMPLETE"}
-		v.close(result)
-		v.print(stdout)
 	default:
-		f.printStatus(stdout, s, result)
+		v := f.verdict(s, result)
+		v.print(stdout)
+		f.printStatus(stdout, s)
 	}
 	return result
 }
@@ -250,20 +247,38 @@ func statesOf(p shard.Progress) string {
 	return plural(int64(len(p)), "shard") + ": " + strings.Join(parts, ", ")
 }
 
-// printStatus prints the states of the shards.
-func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary, result outcome) {
+// verdict returns the verdict of a command that has merged nothing.
+func (f *mergeFlags) verdict(s *engine.MergeSummary, result outcome) verdict {
 	v := verdict{good: "ready to merge: all shards are finished", bad: "NOT COMPLETE"}
-	if n := len(s.Shards.Unfinished()); n > 0 {
-		v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished")
-	}
-	if n := len(s.Shards.Failed()); n > 0 {
-		v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " with failures")
+	switch {
+	case f.options.Abandon && !s.Already:
+		v = verdict{good: "the plan is abandoned: other copies to its destinations can run again", bad: "NOT ABANDONED", next: "run the same command again"}
+	case s.Already:
+		v.good = "complete: the plan was merged before, and nothing was done"
+	default:
+		if n := len(s.Shards.Unfinished()); n > 0 {
+			v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished")
+		}
+		if n := len(s.Shards.Failed()); n > 0 {
+			v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " with failures")
+		}
 	}
 	v.close(result)
-	v.print(w)
+	return v
+}
+
+// printStatus prints the states of the shards, or what --abandon has removed.
+func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary) {
 	var t table
-	t.row("shards", statesOf(s.Shards))
-	f.shardRows(&t, s)
+	switch {
+	case s.Already:
+		return
+	case f.options.Abandon:
+		t.counts([]count{{"removed", s.Removed}})
+	default:
+		t.row("shards", statesOf(s.Shards))
+		f.shardRows(&t, s)
+	}
 	t.print(w)
 }
 
@@ -290,13 +305,4 @@ func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
 		t.row("then", "sealift merge "+quote.Name(f.plan))
 		t.row("or abandon", "sealift merge --abandon "+quote.Name(f.plan)+" (copied files stay)")
 	}
-}
-
-func (f *mergeFlags) printAbandoned(w io.Writer, s *engine.MergeSummary, result outcome) {
-	v := verdict{good: "the plan is abandoned: other copies to its destinations can run again", bad: "NOT ABANDONED", next: "run the same command again"}
-	v.close(result)
-	v.print(w)
-	var t table
-	t.counts([]count{{"removed", s.Removed}})
-	t.print(w)
 }

@@ -31,6 +31,41 @@ type shardJSON struct {
 	Failures   int64 `json:"failures"`
 	Mismatches int64 `json:"mismatches"`
 	Conflicts  int64 `json:"conflicts"`
+
+	List []shardStateJSON `json:"list"` // of all shards, by their indexes
+}
+
+// shardStateJSON is the state of one shard. The fields from Files on are nil if the shard is not
+// finished, and for a verification.
+type shardStateJSON struct {
+	Index      int    `json:"index"`
+	State      string `json:"state"` // of shard.State
+	Attempts   int    `json:"attempts"`
+	Failures   int64  `json:"failures"`
+	Mismatches int64  `json:"mismatches"`
+	Conflicts  int64  `json:"conflicts"`
+
+	Files        *int64   `json:"files"`
+	Bytes        *int64   `json:"bytes"`
+	ResumedFiles *int64   `json:"resumed_files"`
+	ResumedBytes *int64   `json:"resumed_bytes"`
+	Begun        *string  `json:"begun"` // RFC 3339, UTC
+	Ended        *string  `json:"ended"`
+	Seconds      *float64 `json:"seconds"`
+}
+
+func newShardStateJSON(index int, s shard.Report, r *engine.ShardResult) shardStateJSON {
+	j := shardStateJSON{
+		Index: index, State: s.State.String(), Attempts: s.Attempts,
+		Failures: s.Failures, Mismatches: s.Mismatches, Conflicts: s.Conflicts,
+	}
+	if r != nil {
+		begun, ended := r.Begun.UTC().Format(timeJSON), r.Ended.UTC().Format(timeJSON)
+		seconds := r.Ended.Sub(r.Begun).Seconds()
+		j.Files, j.Bytes, j.ResumedFiles, j.ResumedBytes = &r.Files, &r.Bytes, &r.ResumedFiles, &r.ResumedBytes
+		j.Begun, j.Ended, j.Seconds = &begun, &ended, &seconds
+	}
+	return j
 }
 
 func newMergeJSON(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, result outcome) mergeJSON {
@@ -43,13 +78,15 @@ func newMergeJSON(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, result
 			Total: len(p), Finished: p.Count(shard.Done), InProgress: p.Count(shard.Begun),
 			Stopped: p.Count(shard.Stopped), NotBegun: p.Count(shard.NotBegun),
 			Unfinished: shard.FormatIndexes(p.Unfinished()), Failed: shard.FormatIndexes(p.Failed()),
+			List: make([]shardStateJSON, len(p)),
 		},
 	}
 	j.DryRun = f.options.DryRun
 	if len(p.ToRun()) > 0 {
 		j.Shards.Again = f.resubmit()
 	}
-	for _, state := range p {
+	for i, state := range p {
+		j.Shards.List[i] = newShardStateJSON(i, state, s.Result(i))
 		j.Shards.Failures += state.Failures
 		j.Shards.Mismatches += state.Mismatches
 		j.Shards.Conflicts += state.Conflicts

@@ -43,12 +43,13 @@ func (f *mhlFlags) asc() bool { return f.given() && !f.kind.classic }
 
 // mhlHelp is the part of a command's help about --mhl.
 var mhlHelp = `--mhl writes a generation of an ASC MHL history to the directory ascmhl. LIST is
-a list of digests with commas: ` + inWords(namesOf(mhl.Algorithms())) + `.
-AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN is one of
-.gitignore; later generations do not record these paths either.
+a comma-separated list of digests: ` + inWords(namesOf(mhl.Algorithms())) + `.
+AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN has the syntax of
+.gitignore; this and all later generations leave out the paths that it matches.
 
---mhl=classic writes a media hash list (MHL 1.1) into the directory, named after
-it and the time. --mhl=classic,md5 chooses its digests (default ` + string(classic.Algorithms()[0]) + `).`
+--mhl=classic writes a media hash list (MHL 1.1) into the root of the tree. Its
+name is that of the root and the time. --mhl=classic,md5 chooses its digests
+(default ` + string(classic.Algorithms()[0]) + `).`
 
 // define defines the flags. kinds completes the help of --mhl: "write ".
 func (f *mhlFlags) define(s *pflag.FlagSet, kinds string) {
@@ -56,9 +57,9 @@ func (f *mhlFlags) define(s *pflag.FlagSet, kinds string) {
 	v.offer = listCompletions([]string{classicMHL}, namesOf(mhl.Algorithms()))
 	s.Var(v, "mhl", "`LIST`: write "+kinds+" (default "+string(mhl.DefaultHash)+")")
 	s.Lookup("mhl").NoOptDefVal = string(mhl.DefaultHash)
-	s.Func("mhl-author", "name an `AUTHOR`; may be repeated", f.addAuthor)
-	s.Func("mhl-location", "name the `PLACE`", mhlText(&f.location))
-	s.Func("mhl-comment", "add a comment of this `TEXT`", mhlText(&f.comment))
+	s.Func("mhl-author", "record `AUTHOR` in the MHL; may be repeated", f.addAuthor)
+	s.Func("mhl-location", "record `PLACE` in the MHL", mhlText(&f.location))
+	s.Func("mhl-comment", "record `TEXT` as comment of the MHL", mhlText(&f.comment))
 	s.Func("mhl-ignore", "do not record paths that match `PATTERN`", f.addIgnore)
 }
 

@@ -60,6 +60,20 @@ func TestReportInABrowser(t *testing.T) {
 	}
 }
 
+// TestReportOfAMergeInABrowser opens the report of a merge of which some shards are not finished.
+func TestReportOfAMergeInABrowser(t *testing.T) {
+	b := newBrowser(t)
+	dir, plan := plannedCard(t)
+	page := filepath.Join(dir, "merge.html")
+	code, _, stderr := whole(t.Context(), "merge", "-q", "--report", page, plan)
+	require.Equal(t, 1, code, stderr)
+	b.showSizes("merge", page)
+	require.Equal(t, "3", b.eval(`document.querySelectorAll("section[aria-labelledby=shards] tbody tr").length`))
+	require.Equal(t, "true", b.eval(`document.querySelector("td.bar rect").getBoundingClientRect().width > 40`))
+	require.Empty(t, b.complaints(page))
+	b.showPaper("merge")
+}
+
 // tooWide is the first element that makes the page wider than the window, "" for none.
 const tooWide = `(() => {
 	const width = document.documentElement.clientWidth;
@@ -72,21 +86,7 @@ const tooWide = `(() => {
 // show opens a page at all widths and in all colours, and makes the checks for every page.
 func (b *browser) show(name, page string) {
 	b.t.Helper()
-	b.events = nil
-	b.open(page)
-	for _, width := range []int{400, 1200} {
-		for _, colours := range []string{"light", "dark"} {
-			form := name + "-" + colours + map[int]string{400: "-narrow", 1200: ""}[width]
-			b.look(form, width, colours)
-			require.Empty(b.t, b.eval(tooWide), "%s is wider than the window", form)
-			if colours == "light" == (width == 400) {
-				b.accessible(form)
-			}
-		}
-	}
-	require.Equal(b.t, "0", b.eval(`document.querySelectorAll("img, i, iframe, object, link").length`))
-	require.Equal(b.t, "1", b.eval(`document.scripts.length`))
-	require.Equal(b.t, "Sealift report", b.eval(`document.querySelector("meta[name=generator]").content`))
+	b.showSizes(name, page)
 
 	// The filter.
 	require.Equal(b.t, "false", b.eval(`document.getElementById("filter").hidden`))
@@ -104,7 +104,32 @@ func (b *browser) show(name, page string) {
 	require.Equal(b.t, "none", b.eval(`getComputedStyle(document.getElementById("filter")).display`))
 	require.NotEqual(b.t, "0", b.eval(rows))
 	b.call("Emulation.setScriptExecutionDisabled", map[string]any{"value": false}, nil)
+	b.showPaper(name)
+}
 
+// showSizes opens a page at all widths and in all colours.
+func (b *browser) showSizes(name, page string) {
+	b.t.Helper()
+	b.events = nil
+	b.open(page)
+	for _, width := range []int{400, 1200} {
+		for _, colours := range []string{"light", "dark"} {
+			form := name + "-" + colours + map[int]string{400: "-narrow", 1200: ""}[width]
+			b.look(form, width, colours)
+			require.Empty(b.t, b.eval(tooWide), "%s is wider than the window", form)
+			if colours == "light" == (width == 400) {
+				b.accessible(form)
+			}
+		}
+	}
+	require.Equal(b.t, "0", b.eval(`document.querySelectorAll("img, i, iframe, object, link").length`))
+	require.Equal(b.t, "1", b.eval(`document.scripts.length`))
+	require.Equal(b.t, "Sealift report", b.eval(`document.querySelector("meta[name=generator]").content`))
+}
+
+// showPaper prints the page that is open.
+func (b *browser) showPaper(name string) {
+	b.t.Helper()
 	for paper, size := range map[string][2]float64{"a4": {8.27, 11.69}, "letter": {8.5, 11}} {
 		pdf := b.print(name+"-"+paper, size[0], size[1])
 		require.True(b.t, bytes.HasPrefix(pdf, []byte("%PDF")))

@@ -96,23 +96,26 @@ func (p *copyPage) event(e engine.Event) {
 
 // write writes the report of a copy that has ended.
 func (p *copyPage) write(r *copyReporter, s *engine.Summary, result outcome) outcome {
-	return p.htmlReport.write(r.reporter, result, s.Elapsed, func(page *report.Page) {
-		failures, mismatches := r.counts()
-		verdict := copyVerdict(p.options, s, failures, mismatches, result)
-		page.Command, page.Verdict = "copy", verdict.text()
-		page.Good = page.Good && len(verdict.reasons) == 0
-		page.Totals = copyTotals(s, failures, mismatches)
-		for i := range s.Targets {
-			if i+1 < len(page.Trees) {
-				page.Trees[i+1].Facts = append(p.targetFacts(i, &s.Targets[i], s), page.Trees[i+1].Facts...)
-			}
+	return p.htmlReport.write(r.reporter, result, s.Elapsed, func(page *report.Page) { p.fill(page, r, s, result) })
+}
+
+// fill adds the data of a copy to the page.
+func (p *copyPage) fill(page *report.Page, r *copyReporter, s *engine.Summary, result outcome) {
+	failures, mismatches := r.counts()
+	verdict := copyVerdict(p.options, s, failures, mismatches, result)
+	page.Command, page.Verdict = "copy", verdict.text()
+	page.Good = page.Good && len(verdict.reasons) == 0
+	page.Totals = copyTotals(s, failures, mismatches)
+	for i := range s.Targets {
+		if i+1 < len(page.Trees) {
+			page.Trees[i+1].Facts = append(p.targetFacts(i, &s.Targets[i], s), page.Trees[i+1].Facts...)
 		}
-		several := len(s.Targets) > 1
-		if limitOf(s) != nil {
-			page.Shares, page.Stages = reportShares(s, several), reportStages(s, several)
-		}
-		page.Elsewhere = listedElsewhere(page.Files.Count(), s)
-	})
+	}
+	several := len(s.Targets) > 1
+	if limitOf(s) != nil {
+		page.Shares, page.Stages = reportShares(s, several), reportStages(s, several)
+	}
+	page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the problems." + listedElsewhere(s)
 }
 
 // copyTotals are the counts of a copy.
@@ -154,7 +157,11 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 	}
 	facts = append(facts, report.Fact{Label: "verification", Text: verification(p.options, t, s), Bad: false})
 	if !s.DryRun {
-		facts = append(facts, report.Fact{Label: "written", Text: units.Size(p.bytes[i]) + " (" + grouped(p.bytes[i]) + " bytes)"})
+		written := p.bytes[i]
+		if p.samples == nil { // a merge: tasks have written the files
+			written = t.Copied.Bytes
+		}
+		facts = append(facts, report.Fact{Label: "written", Text: units.Size(written) + " (" + grouped(written) + " bytes)"})
 		if speed, ok := p.samples.Speed(i); ok {
 			facts = append(facts, report.Fact{Label: "rate", Text: speed.String()})
 		}
@@ -200,9 +207,9 @@ func verification(o *engine.Options, t *engine.TargetSummary, s *engine.Summary)
 	return readBack(t)
 }
 
-// listedElsewhere names the manifests that list the files if the page has no space for them.
-func listedElsewhere(entries int64, s *engine.Summary) string {
-	text := plural(entries, "entry") + " are too many for a page, which lists only the problems."
+// listedElsewhere returns a sentence with the manifests that list the files if the page does not;
+// "" if there are none.
+func listedElsewhere(s *engine.Summary) string {
 	var names []string
 	for _, t := range s.Targets {
 		for _, m := range t.Manifests {
@@ -211,10 +218,10 @@ func listedElsewhere(entries int64, s *engine.Summary) string {
 			}
 		}
 	}
-	if len(names) > 0 {
-		text += " All files are listed in " + strings.Join(names, ", ") + "."
+	if len(names) == 0 {
+		return ""
 	}
-	return text
+	return " All files are listed in " + strings.Join(names, ", ") + "."
 }
 
 // reportShares returns the places that the run has waited for, the largest share first.

@@ -43,8 +43,8 @@ func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
 
 // filterHelp explains the rules of --include and --exclude.
 const filterHelp = `Patterns are those of .gitignore, with **. Rules are applied in the order given,
-and the last match wins. If the first rule is an include, everything else is
-excluded.`
+and the last match wins. If the first rule is an include, paths that match no
+rule are excluded.`
 
 // read returns the filter rules and the paths of --files-from; each is nil if its flags were
 // not given. It may read standard input, so call it after all checks that need no input.

@@ -123,7 +123,7 @@ func (f *streamFlags) groups() []flagGroup {
 			s.Var(newValue(&f.count, "", parseAmount), "count", "copy at most `N` blocks, or a size such as 10M")
 			s.Var(newValue(&o.Skip, "", parseAmount), "skip", "skip `N` blocks, or a size, of the input")
 			s.Var(newValue(&o.Seek, "", parseAmount), "seek", "skip `N` blocks, or a size, of each output")
-			s.BoolVar(&o.Sparse, "sparse", false, "make holes of zero blocks")
+			s.BoolVar(&o.Sparse, "sparse", false, "turn blocks of zeros into holes")
 		}},
 		{groupManifest, func(s *pflag.FlagSet) {
 			hashFlag(s, &o.Hashes, "; none computes none", "none")

@@ -29,8 +29,8 @@ control characters in names are printed as escapes.
 itself. Its lines for other files stay while these files exist.
 
 ` + mhlHelp + `
-` + filterHelp + ` A path in --files-from that is a directory means everything
-below it.`,
+
+` + filterHelp + ` A directory in --files-from includes everything below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,

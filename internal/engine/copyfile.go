@@ -16,8 +16,8 @@ import (
 //	decideAll      undecided → comparing, moving, keeping, or finished at once
 //	prepareSource  reads what the description of the source still lacks
 //	compare        comparing → moving, keeping, or finished (compare.go)
-//	unshareKept    keeping → moving, if other names share the file and its metadata is outdated;
-//	               with policy "protect" first → comparing
+//	unshareKept    keeping → moving, where the metadata of other names would change, finished as
+//	               a link, or comparing, before policy "protect" does that
 //	move           moving → finished; undecided if another process took the name (move.go)
 //	recheckKept    keeping → comparing, if the digests of an earlier run differ from what was read
 //	keepAll        keeping → finished (keep.go)
@@ -37,11 +37,11 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 	if err := r.compare(e); err != nil {
 		return err
 	}
-	if r.unshareKept(e) {
+	if r.unshareKept(e, group) {
 		if err := r.compare(e); err != nil {
 			return err
 		}
-		r.unshareKept(e)
+		r.unshareKept(e, group)
 	}
 	if err := r.move(e); err != nil {
 		return err
@@ -150,22 +150,26 @@ func (r *run) prepareSource(e *entry) error {
 	return r.readXattrs(&e.file.Object, e.path, &e.meta)
 }
 
-// unshareKept replaces a kept file by a new one if updating its metadata would also change other
-// names of that file. Policy "protect" replaces no file that differs, so a file whose content was
-// not compared is compared first.
-func (r *run) unshareKept(e *entry) (anyUnread bool) {
+// unshareKept replaces a kept file if updating its metadata would also change other names of
+// that file: by a link to the group's primary, or by a new file. Policy "protect" replaces no file
+// that differs, so a file whose content was not compared is compared first.
+func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
+		err = inStage(failure.StageMetadata, err)
 		switch {
 		case shares && r.mayDiffer(e, p):
 			p.decision = p.decision.compareInstead()
 			p.become(stateComparing)
 			anyUnread = true
 		case shares:
-			p.become(stateMoving)
+			var linked bool
+			if linked, err = r.linkKept(e, p, group); !linked && err == nil {
+				p.become(stateMoving)
+			}
 		}
-		r.endStep(e, p, inStage(failure.StageMetadata, err))
+		r.endStep(e, p, err)
 	}
 	return anyUnread
 }

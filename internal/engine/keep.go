@@ -99,16 +99,28 @@ func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
 	if changed {
 		res.done = outRefreshed
 	}
-	if group.linkable(e, p) {
-		linked, err := r.linkTo(e, p, group, actKeep)
-		if err != nil {
-			stage, err := splitStage(err)
-			r.failTarget(p.target, e.path, stage, err)
-		} else if linked.done != outNothing {
-			linked.fresh, linked.known = linked.fresh || res.fresh, res.known
-			res = linked
-		}
+	linked, err := r.linkKept(e, p, group)
+	if err != nil {
+		stage, err := splitStage(err)
+		r.failTarget(p.target, e.path, stage, err)
 	}
-	p.finish(res)
+	if !linked {
+		p.finish(res)
+	}
 	return nil
+}
+
+// linkKept replaces a file that has the source's content by a link to the group's primary, which
+// has its metadata, too. It returns false if it has not finished the transfer so.
+func (r *run) linkKept(e *entry, p *transfer, group *linkGroup) (bool, error) {
+	if !group.linkable(e, p) {
+		return false, nil
+	}
+	linked, err := r.linkTo(e, p, group, actKeep)
+	if err != nil || linked.done == outNothing {
+		return false, err
+	}
+	linked.fresh, linked.known = linked.fresh || p.content.fresh, p.content.known
+	p.finish(linked)
+	return true, nil
 }

@@ -26,6 +26,7 @@ type MergeOptions struct {
 	Wait     bool // until all shards are finished
 	DryRun   bool // report the state of the shards alone
 	Abandon  bool // remove what the plan has left at the destinations, and merge nothing
+	Results  bool // read MergeSummary.Results
 	Attempts shard.AttemptOptions
 
 	// Waiting receives the states of the shards when waiting begins, and when they have
@@ -36,7 +37,8 @@ type MergeOptions struct {
 // MergeSummary is the account of Merge.
 type MergeSummary struct {
 	Shards  shard.Progress
-	Already bool // the plan was merged before, and nothing is done
+	Results []*ShardResult // of each shard, with MergeOptions.Results; nil for an unfinished one
+	Already bool           // the plan was merged before, and nothing is done
 	// Merged: all shards were finished and merged, and Summary counts the whole copy.
 	Merged bool
 	// Summary counts what all tasks and the merge have done. Elapsed is the time from the start
@@ -62,6 +64,9 @@ func Merge(ctx context.Context, o *MergeOptions, c *counters.Set) (*MergeSummary
 	}
 	if err == nil {
 		err = o.readShards(ctx, s)
+	}
+	if err == nil && o.Results {
+		err = o.planError(ctx, o.readResults(ctx, s))
 	}
 	if err == nil && o.DryRun {
 		s.Already, err = o.Plan.IsClosed()

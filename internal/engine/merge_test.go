@@ -248,11 +248,14 @@ func TestAMergeWaitsForAllShards(t *testing.T) {
 	assert.Equal(t, []int{1}, s.Shards.Unfinished())
 	require.NoFileExists(t, filepath.Join(c.dst, "SHA256SUMS"))
 
-	time.AfterFunc(50*time.Millisecond, func() { c.finish(c.store(nil), 1, shard.AttemptOptions{Dead: 80 * time.Millisecond}, nil) })
 	waited := 0
 	s, _, err = c.merge(func(o *MergeOptions) {
 		o.Wait, o.Attempts.Dead = true, 80*time.Millisecond
-		o.Waiting = func(shard.Progress) { waited++ }
+		o.Waiting = func(shard.Progress) {
+			if waited++; waited == 1 {
+				c.finish(c.store(nil), 1, shard.AttemptOptions{Dead: 80 * time.Millisecond}, nil)
+			}
+		}
 	})
 	require.NoError(t, err)
 	require.True(t, s.Merged)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"errors"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -18,6 +19,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/treetest"
+	"io/fs"
+	"strconv"
 )
 
 // atFirst calls f once, just before the first operation op on name.
@@ -131,6 +134,41 @@ func TestUndoneDirectories(t *testing.T) {
 	require.False(t, theirs.created)
 	theirs.undo()
 	require.DirExists(t, theirs.Dir)
+}
+
+// A copy that is killed leaves a new directory private. The next copy gives it the mode of the
+// source, also if the first one was killed before the journal recorded who made the directory.
+func TestNewDirectoryOfAKilledCopyGetsTheSourcesMode(t *testing.T) {
+	t.Parallel()
+	src, files := littleTree(t)
+	require.NoError(t, os.Chmod(src, 0o751))
+	base := treetest.MemoryDir(t)
+	killed := errors.New("killed")
+	unmarked := 0
+	for n := range 60 {
+		dst := filepath.Join(base, strconv.Itoa(n))
+		left := n
+		sys := faultfs.New(func(fsys.Op, string) error {
+			if left--; left < 0 { // everything fails from here on, so nothing is cleaned up
+				return killed
+			}
+			return nil
+		})
+		o := in(sys, options(src, dst))
+		o.Workers = 1
+		_, _ = within(t, 10*time.Second, o)
+		_, made := os.Lstat(dst)
+		if _, marked := os.Lstat(filepath.Join(dst, resume.JournalName(""), "root")); made == nil && marked != nil && left < 0 {
+			unmarked++
+		}
+		_, err := within(t, 10*time.Second, options(src, dst))
+		require.NoError(t, err, "operation %d", n)
+		requireWhole(t, dst, files)
+		info, err := os.Lstat(dst)
+		require.NoError(t, err)
+		require.Equal(t, fs.ModeDir|0o751, info.Mode(), "operation %d", n)
+	}
+	require.Positive(t, unmarked)
 }
 
 // Of two copies into a new directory, one makes it and the other can get the lock. It

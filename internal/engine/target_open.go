@@ -151,13 +151,18 @@ func (t *target) openExisting(r *run) error {
 	if t.journal, err = r.mode.openJournal(t.root, name); err != nil {
 		return t.refuseJournal(err)
 	}
-	if t.created {
-		t.rootOurs, err = true, resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone)
-	} else {
-		t.rootOurs, err = t.journal.RootMarked()
+	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
+		return err
 	}
+	info, err := t.root.Stat()
 	if err != nil {
 		return err
+	}
+	if !t.rootOurs && (t.created || t.Name == "" && info.IsUnfinished()) { // else killed before it was marked
+		t.rootOurs = true
+		if err := resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone); err != nil {
+			return err
+		}
 	}
 	t.rootOurs = t.rootOurs || t.madeByPlan
 	t.drivesLater = r.opts.Sync == SyncEnd
@@ -237,7 +242,11 @@ func (t *target) tryRoot() error {
 	}
 	defer parent.Close()
 	name := filepath.Base(t.Dir)
-	exists := parent.Mkdir(name)
+	mkdir := parent.MkdirUnfinished
+	if t.Name != "" { // the directory is complete as it is
+		mkdir = parent.Mkdir
+	}
+	exists := mkdir(name)
 	if exists != nil && !errors.Is(exists, fs.ErrExist) {
 		return exists
 	}

@@ -92,6 +92,13 @@ func (d *Dir) Mkdir(name string) error {
 	return d.made(err, OpMkdir, name, "")
 }
 
+// MkdirUnfinished is Mkdir for a directory that is recognized as unfinished until its mode is set:
+// see IsUnfinished.
+func (d *Dir) MkdirUnfinished(name string) error {
+	err := d.do(OpMkdir, name, func() error { return d.mkdirUnfinished(name) })
+	return d.made(err, OpMkdir, name, "")
+}
+
 // Symlink creates the symbolic link name. The error is EEXIST if the name exists. On Windows,
 // the link is one to a directory if target is an existing directory, otherwise one to a file;
 // it needs a privilege or the developer mode.

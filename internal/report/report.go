@@ -14,7 +14,7 @@ import (
 
 // Page is the content of a report.
 type Page struct {
-	Command string    // "copy"
+	Command string    // "copy" or "merge", for example
 	Name    string    // of the report's file, for the foot of each sheet of paper
 	Begun   time.Time // its zone is that of all times on the page
 	Verdict string    // one sentence; names in it are quoted
@@ -25,6 +25,7 @@ type Page struct {
 	Samples *Samples
 	Shares  []Share // the places that the run waited for, the largest share first
 	Stages  []Stage
+	Shards  *Shards // of a merge; nil otherwise
 	Files   *Files
 	// Problems come in the order of their first reports.
 	Problems *Problems

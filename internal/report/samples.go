@@ -100,8 +100,11 @@ type Speed struct {
 }
 
 // Speed returns the speeds of a series, from its first byte to its last. ok is false if
-// it has none.
+// it has none, and if s is nil.
 func (s *Samples) Speed(series int) (speed Speed, ok bool) {
+	if s == nil {
+		return Speed{}, false
+	}
 	n := len(s.names)
 	first, last := -1, -1
 	for i := range s.ends {

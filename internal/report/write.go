@@ -52,6 +52,7 @@ type view struct {
 	Groups     []*Group
 	Plot       *plot
 	Shares     []shareBar
+	Shards     *shardsView
 	Sizes      histogramView
 	Ages       histogramView
 	Entries    int64
@@ -99,12 +100,13 @@ func (p *Page) view() *view {
 		Script:     template.JS(scriptText), //nolint:gosec // constant
 		Groups:     p.Problems.Groups(),
 		Plot:       p.Samples.plot(),
+		Shards:     p.Shards.view(p.Begun.Location()),
 		Sizes:      histogramView{"Files by size", "size of a file", p.Files.Sizes.bars()},
 		Ages:       histogramView{"Files by age: the time between the last change and this run", "age", p.Files.Ages.bars()},
 		Entries:    p.Files.Count(),
 		Listed:     p.Files.Listed() && p.Files.Count() > 0,
 	}
-	if p.Command != "copy" {
+	if p.Command != "copy" && p.Command != "merge" {
 		v.TreesTitle = "Directories"
 	}
 	v.Policy = fmt.Sprintf("default-src 'none'; style-src '%s'; script-src '%s'; base-uri 'none'; form-action 'none'",
@@ -114,7 +116,7 @@ func (p *Page) view() *view {
 	}
 	switch {
 	case v.Listed:
-	case p.Files.Count() == 0:
+	case p.Files.Count() == 0 && p.Files.Listed():
 		v.Reason = "No file was processed."
 	case p.Elsewhere != "":
 		v.Reason = p.Elsewhere

@@ -237,7 +237,7 @@ func (r *Reader) readDigests(e *Entry) error {
 		f := fields{rest: string(line)}
 		f.word()
 		if expect {
-			x := ListDigest{List: int(f.natural(f.word(), uint64(len(r.plan.Lists))-1))}
+			x := ListDigest{List: int(f.natural(f.word(), maxIndex))}
 			if f.err == nil && x.List < len(r.plan.Lists) {
 				x.Digest = f.digest(r.plan.Lists[x.List].Hash.Size())
 			} else {

@@ -104,6 +104,15 @@ func TestMalformedShardsAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, errChanged)
 }
 
+func TestADigestOfNoManifestIsRefused(t *testing.T) {
+	for _, list := range []string{"0", "18446744073709551615"} {
+		s, _ := withShard(t, strings.Replace(goodShard, "expect 0", "expect "+list, 1), 3)
+		s.Plan.Lists = nil
+		_, err := readAll(s)
+		assert.ErrorAs(t, err, new(*LineError), list)
+	}
+}
+
 func TestAChangedShardIsRefused(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"other byte": func(p string) error {

@@ -1,0 +1,67 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/treetest"
+)
+
+// The names of a file at the destination have the source's content and other metadata. They may
+// not all belong to the copy, so a new file replaces the first name. All other names that the
+// source has become links to it.
+func TestNamesOfOneFileStayOneFileWhenTheMetadataChanges(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyProtect} {
+		for name, change := range map[string]func(path string) error{
+			"time": func(path string) error { return os.Chtimes(path, time.Time{}, time.Now()) },
+			"mode": func(path string) error { return os.Chmod(path, 0o444) },
+		} {
+			t.Run(policy.String()+" "+name, func(t *testing.T) {
+				t.Parallel()
+				base := treetest.MemoryDir(t)
+				src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
+				names := []string{"a", "d/b", "d/c", "e"}
+				require.NoError(t, os.MkdirAll(filepath.Join(src, "d"), 0o700))
+				require.NoError(t, os.WriteFile(filepath.Join(src, names[0]), []byte("content"), 0o600))
+				for _, name := range names[1:] {
+					require.NoError(t, os.Link(filepath.Join(src, names[0]), filepath.Join(src, name)))
+				}
+				o := options(src, dst)
+				_, err := Run(t.Context(), &o, new(counters.Set))
+				require.NoError(t, err)
+				outside := filepath.Join(base, "outside")
+				require.NoError(t, os.Link(filepath.Join(dst, "a"), outside))
+				require.NoError(t, change(outside))
+				want, err := os.Stat(outside)
+				require.NoError(t, err)
+
+				o.Policy = policy
+				summary, err := Run(t.Context(), &o, new(counters.Set))
+				require.NoError(t, err)
+				require.Zero(t, summary.Errors)
+				first, err := os.Stat(filepath.Join(dst, names[0]))
+				require.NoError(t, err)
+				source, err := os.Stat(filepath.Join(src, names[0]))
+				require.NoError(t, err)
+				require.True(t, source.ModTime().Equal(first.ModTime()))
+				require.Equal(t, source.Mode(), first.Mode())
+				for _, name := range names[1:] {
+					info, err := os.Stat(filepath.Join(dst, name))
+					require.NoError(t, err)
+					require.True(t, os.SameFile(first, info), name)
+				}
+				have, err := os.Stat(outside)
+				require.NoError(t, err)
+				require.False(t, os.SameFile(first, have))
+				require.Equal(t, want.ModTime(), have.ModTime())
+				require.Equal(t, want.Mode(), have.Mode())
+			})
+		}
+	}
+}
