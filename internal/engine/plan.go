@@ -356,7 +356,7 @@ func (p *planning) addPrevious() error {
 	return nil
 }
 
-// resumeCatalog tells the catalog of destination i whether the lines of manifests that were moved
+// resumeCatalog informs the catalog of destination i whether the lines of manifests that were moved
 // aside are still right.
 func (p *planning) resumeCatalog(i int) {
 	if p.trusted[i] {
