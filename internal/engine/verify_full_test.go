@@ -127,9 +127,9 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			require.Zero(t, out.summary.Mismatches)
 			require.EqualValues(t, 2, out.summary.Targets[0].Verified)
 			require.Equal(t, []string{"d/a", "z"}, listed(t, dst))
-			stands, err := os.ReadFile(filepath.Join(dst, "d/a"))
+			have, err := os.ReadFile(filepath.Join(dst, "d/a"))
 			require.NoError(t, err)
-			require.Equal(t, content, stands)
+			require.Equal(t, content, have)
 		})
 	}
 }
