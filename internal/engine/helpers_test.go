@@ -431,8 +431,8 @@ func listed(t testing.TB, root string) []string {
 	return slices.Sorted(maps.Keys(lines))
 }
 
-// operation is one call of a file system operation. It is identified by its kind and by the number
-// of earlier calls of that kind, which is nearly deterministic with one worker.
+// operation is one call of a file system operation. The kind and the number of earlier calls of
+// that kind identify it, which is nearly deterministic with one worker.
 type operation struct {
 	op  fsys.Op
 	nth int

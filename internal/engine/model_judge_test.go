@@ -405,8 +405,8 @@ func (f *forecast) differs(i int, got place) (differences []string) {
 }
 
 // afterInterruption returns what an interrupted run must not leave. It may leave old or new content
-// under the names that it copies, and its manifests, which may be moved aside. exact is false for a
-// run that went on after failures: its manifest lists only what it could copy.
+// under the names that it copies, and its manifests, which may be moved aside. If exact is false,
+// the run went on after failures, and its manifest lists only what it could copy.
 func afterInterruption(before snapshot, c command, f *forecast, after snapshot, exact bool, origin provenance) (broken []string) {
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	for _, d := range append(after.source.diff(before.source), after.single.diff(before.single)...) {

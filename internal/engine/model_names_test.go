@@ -190,8 +190,8 @@ func (e expectation) allows(a hash.Algorithm, p, digest string) bool {
 	return !slices.ContainsFunc(e.digests[a][p], func(d string) bool { return d != digest })
 }
 
-// absent returns the paths that the source's manifests list, the filters include and the source
-// does not have as regular files. unsure is true if one of them is a symbolic link.
+// absent returns the paths that the source's manifests list and the filters include, if the source
+// has no regular file there. The result unsure is true if one of them is a symbolic link.
 func (e expectation) absent(c command, source tree) (paths []string, unsure bool) {
 	found := tree{}
 	for _, listed := range e.digests {

@@ -226,8 +226,8 @@ func (h *history) compareTwin(before snapshot, c command, first observation) (br
 const clockTick = 10 * time.Millisecond
 
 // An ending runs a command and interrupts it. If the run ended before the interruption, o has its
-// reports; otherwise o is nil. exact is true if an interrupted run has written each manifest either
-// completely or not at all.
+// reports; otherwise o is nil. The result exact is true if an interrupted run has written each
+// manifest either completely or not at all.
 type ending func(c command) (o *observation, exact bool)
 
 // interrupt lets how interrupt a command, and then repeats the command.

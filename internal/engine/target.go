@@ -156,8 +156,8 @@ func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	// This is needed even if every file was synced separately, because symbolic links cannot be
-	// synced.
+	// The run needs this flush even if every file was synced separately, because symbolic links
+	// cannot be synced.
 	if t.Name == "" && t.root.SyncFSReliable() {
 		few, err := t.durables.sync(t.root)
 		if err != nil {
@@ -194,8 +194,8 @@ func (t *target) syncMadeDirs() error {
 	return nil
 }
 
-// checkName returns an error if the destination's path now leads to another directory or to none:
-// the destination was renamed, removed or unmounted, or another file system was mounted over it.
+// checkName returns an error if the destination's path now leads to another directory or to none.
+// The destination was then renamed, removed or unmounted, or another file system is mounted over it.
 func (t *target) checkName() error {
 	have, err := t.root.Stat()
 	if err != nil {
