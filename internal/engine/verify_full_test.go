@@ -55,7 +55,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			}
 			require.EqualValues(t, 2, out.summary.Mismatches)
 			require.Zero(t, out.summary.Errors)
-			require.FileExists(t, filepath.Join(src, "d/b"), "the source is nobody's to move")
+			require.FileExists(t, filepath.Join(src, "d/b"), "the run must not move files of the source")
 			require.Empty(t, aside(t, filepath.Join(src, "d")))
 		}
 	}
