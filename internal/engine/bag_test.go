@@ -255,8 +255,8 @@ func TestASourceThatIsABagIsCopiedUnchanged(t *testing.T) {
 	require.ErrorContains(t, err, "is another bag")
 }
 
-// The read that copies a bag validates it. What is invalid has no bagit.txt at the
-// destination, and the next run completes the copy when the source is right again.
+// The read that copies a bag validates it. The copy of an invalid bag has no bagit.txt. When the
+// source is right again, the next run completes the copy.
 func TestASourceThatIsABagIsValidatedCompletely(t *testing.T) {
 	t.Parallel()
 	write := func(name, content string) func(t *testing.T, src string) {

@@ -194,8 +194,8 @@ func (o *observation) listedBefore(d decision) decision {
 
 // suspectBefore decides about a file that a power cut may have damaged. Its size and time prove
 // nothing. The interrupted run wrote the file, so a policy that otherwise reports a conflict allows
-// to replace it. Policy "never" leaves the file unchanged, but compares it, so that the manifest can
-// list it if it is complete. Policy "protect" replaces only a partial copy, because another process
+// to replace it. Policy "never" leaves the file unchanged. If the size is right, it compares the file,
+// so that the manifest can list a complete one. Policy "protect" replaces only a partial copy, because another process
 // may have changed the file.
 func (o *observation) suspectBefore(d decision) decision {
 	suspect := decision{act: d.act, suspect: true, written: o.journal.written}

@@ -20,7 +20,7 @@ func allPolicies() []Policy {
 	return []Policy{PolicyDefault, PolicyNever, PolicyAlways, PolicyUpdate, PolicyChecksum, PolicyProtect}
 }
 
-// situation is what is at the destination, and what each overwrite policy makes of it.
+// situation is a state of the destination, with the decision of each overwrite policy.
 type situation struct {
 	name      string
 	src, have fsys.Info
@@ -28,7 +28,7 @@ type situation struct {
 	want      string // for each of allPolicies: see spell
 }
 
-// situations are all that the policies distinguish.
+// situations returns every situation that the policies distinguish.
 func situations() []situation {
 	at := func(sec int64) fsys.Time { return fsys.Time{Sec: sec} }
 	regular := func(size, sec int64) fsys.Info {
@@ -69,7 +69,7 @@ func spell(d decision) string {
 	return names[d.act]
 }
 
-// observed is a situation as observe finds it.
+// observed returns the observation of a situation.
 func (s *situation) observed(o Options) observation {
 	r := &run{opts: &o}
 	seen := r.observationOf(&fileSystem{granularity: 1}, s.src, s.have)
@@ -77,10 +77,10 @@ func (s *situation) observed(o Options) observation {
 	return seen
 }
 
-// afterInterruption is what the journal of an interrupted run makes of what the policy says
-// about a regular file: docs/guarantees.md, "When a copy was interrupted". A file that the
-// journal lists is up to date. Any other that has changed since is compared and replaced if
-// it differs, and one of another size differs. Policy never leaves it.
+// afterInterruption maps the decision of the policy about a regular file to the decision after an
+// interrupted run, see docs/guarantees.md. A file that the journal lists is up to date. The run
+// compares any other file that has changed since, and replaces it if size or content differ. Policy
+// "never" leaves that file unchanged.
 var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOtherSize string }{
 	"keep":           {"keep", "?keep:replace", ""},
 	"leave":          {"leave", "?leave:leave", "leave"},
@@ -90,9 +90,9 @@ var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOther
 	"?keep:conflict": {"keep", "?keep:replace", ""},
 }
 
-// Every combination of the policy, what has the name, the earlier line, what the journal of
-// an interrupted run says, and hard links: SPEC section 2, "Overwrite policy" and "The
-// manifest", rule 4.
+// The test covers every combination of the policy, the existing entry, the earlier line, the
+// records of an interrupted run's journal, and hard links. The rules are in docs/overwriting.md
+// and docs/manifest.md.
 func TestDecideEveryCombination(t *testing.T) {
 	t.Parallel()
 	line, listed, written := hash.Digests{{1}}, hash.Digests{{2}}, hash.Digests{{3}}
@@ -218,7 +218,7 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
 		d := decide(r.observationOf(&fileSystem{granularity: c.granularity}, src, have))
 		require.Equal(t, c.want, d.act, "%+v", c)
-		if c.want == actKeep { // of another size, it is not newer either
+		if c.want == actKeep { // also with another size, the existing file does not count as newer
 			r.opts.Policy, have.Size = PolicyDefault, 6
 			d = decide(r.observationOf(&fileSystem{granularity: c.granularity}, src, have))
 			require.Equal(t, actReplace, d.act, "%+v", c)

@@ -20,7 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// guise is how a file or a directory looks to others at one instant.
+// guise has the properties of a file or directory that decide who has access at one instant.
 type guise struct {
 	mode, uid, gid uint32
 	acl            string
@@ -124,19 +124,19 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 	require.GreaterOrEqual(t, len(seen), 14)
 	for ino, guises := range seen {
 		for g, op := range guises {
-			end, stands := final[ino]
-			old, stood := before[ino]
+			end, remains := final[ino]
+			old, existed := before[ino]
 			switch {
-			case !stands: // a temporary, the journal
-				require.True(t, g.mode&0o7077 == 0 || stood && g == old, "%o of what is gone, before %s", g.mode, op)
+			case !remains: // a temporary, the journal
+				require.True(t, g.mode&0o7077 == 0 || existed && g == old, "%o of what is gone, before %s", g.mode, op)
 			case g.uid == end.uid && g.gid == end.gid:
 				require.Zero(t, g.mode&0o6077&^end.mode, "%s: %o of %o, before %s", name[ino], g.mode, end.mode, op)
-			case !stood:
+			case !existed:
 				require.Zero(t, g.mode&0o7077, "%s: %o without its owner, before %s", name[ino], g.mode, op)
 			default:
 				require.Zero(t, g.mode&0o7777&^old.mode, "%s: %o, was %o, before %s", name[ino], g.mode, old.mode, op)
 			}
-			if stands && !stood && g.mode&0o070 != 0 { // the mask
+			if remains && !existed && g.mode&0o070 != 0 { // these bits are the mask of an ACL
 				require.Equal(t, end.acl, g.acl, "%s: an ACL of %o, before %s", name[ino], g.mode, op)
 			}
 		}

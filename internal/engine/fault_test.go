@@ -24,10 +24,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// The sweep makes each single operation of a run fail, one run for each, and
-// demands that the run ends, that it tells, that nothing torn stands under a
-// final name, that no manifest lists what is not so, and that running again
-// mends everything.
+// The sweep lets each operation of a run fail, in one run for each operation. It checks that the
+// run ends and reports the failure. No file with a final name may be incomplete, and no manifest
+// line may be wrong. A second run must complete the copy.
 
 // sweepFiles is the content of the source's regular files.
 func sweepFiles() map[string][]byte {
@@ -37,7 +36,7 @@ func sweepFiles() map[string][]byte {
 		"big":              treetest.Pattern(bigSize, 2),
 		"d/replaced":       treetest.Pattern(200, 3),
 		"d/replaced-big":   treetest.Pattern(bigSize, 4),
-		"d/same":           treetest.Pattern(300, 5), // equal but for the time: to be compared
+		"d/same":           treetest.Pattern(300, 5), // equal content, other time: the run compares it
 		"d/differs":        treetest.Pattern(310, 6), // same size, older, other content
 		"d/listed":         treetest.Pattern(320, 7), // up to date and in the previous manifest
 		"d/unproven":       treetest.Pattern(330, 8), // up to date, but in no manifest
@@ -98,8 +97,8 @@ func makeSweepSource(t require.TestingT, root string) {
 	require.NoError(t, os.Chmod(filepath.Join(root, "ro"), 0o555))
 }
 
-// makeSweepTarget makes a destination as an earlier run and a user have left it,
-// except that its manifest is not younger than its files: touch it later.
+// makeSweepTarget makes a destination with the files of an earlier run and changes of a user. The
+// caller must set the time of its manifest to a later one than that of its files.
 func makeSweepTarget(t require.TestingT, root string) {
 	require.NoError(t, os.Mkdir(root, 0o755))
 	files := sweepFiles()
@@ -130,8 +129,8 @@ func makeSweepTarget(t require.TestingT, root string) {
 	require.NoError(t, os.WriteFile(filepath.Join(root, "SHA256SUMS"), lines, 0o644))
 }
 
-// unmarked reports that a destination is not as the source, although the run has worked
-// there, and neither a marker nor a journal says so.
+// unmarked returns the destinations that the run has changed and that differ from the source, if
+// neither a marker nor a journal shows that.
 func (o *runReport) unmarked(t require.TestingT, source map[string]node, targets []string) (list []string) {
 	for i, target := range targets {
 		if o.summary == nil || o.summary.Targets[i].Lost != nil && len(o.summary.Targets[i].Manifests) == 0 {
@@ -149,8 +148,8 @@ func (o *runReport) unmarked(t require.TestingT, source map[string]node, targets
 	return list
 }
 
-// complaints are what is wrong with a destination, whatever has failed: files
-// that are neither old nor new, untrue lines, temporaries.
+// complaints returns what no failure excuses at a destination: files with neither the old nor the
+// new content, wrong manifest lines, temporaries.
 func complaints(t require.TestingT, root string) (list []string) {
 	if _, err := os.Stat(root); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -181,10 +180,10 @@ func complaints(t require.TestingT, root string) (list []string) {
 	}
 	if n, ok := nodes["SHA256SUMS"]; ok {
 		for path, digest := range readManifest(t, n.content) {
-			stands, ok := nodes[path]
-			if !ok || !stands.mode.IsRegular() {
+			have, ok := nodes[path]
+			if !ok || !have.mode.IsRegular() {
 				complain("the manifest lists what does not stand: %s", path)
-			} else if digest != sha(stands.content) {
+			} else if digest != sha(have.content) {
 				complain("the manifest is wrong about %s", path)
 			}
 		}
@@ -244,10 +243,10 @@ func gaps(t require.TestingT, source map[string]node, root string) (list []strin
 	return list
 }
 
-// TestFaultSweep lets each operation fail with one error and one policy of the next run;
-// of an operation that a run has many of, one in eight with each SyncMode, others with each.
-// SEALIFT_SWEEP=all, which takes 20 times as long, is for all operations and errors, both
-// modes and both policies. It also demands that each entry of mayBeSilent is needed.
+// TestFaultSweep lets each operation fail with one error, and repeats the run with one policy. If a
+// run has many operations of one kind, each SyncMode takes one in eight of them. SEALIFT_SWEEP=all
+// takes 20 times as long: it combines all operations and errors, both modes and both policies. It
+// also checks that each entry of mayBeSilent is needed.
 func TestFaultSweep(t *testing.T) {
 	t.Parallel()
 	excused := map[string]bool{}
@@ -268,7 +267,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 	makeSweepSource(t, src)
 	source := look(t, src)
 	number := 0
-	var ready []string // destinations, made many at a time to wait for the clock once
+	var ready []string // destinations; 100 are made at once, to wait for the clock only once
 	t.Cleanup(func() {
 		for _, target := range ready {
 			treetest.Remove(t, target)
@@ -309,7 +308,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 		return list
 	}
 
-	// What there is to fail: a clean run, twice for the counts to be trusted.
+	// Count the operations that can fail in two clean runs, because one run may have fewer.
 	counts := map[fsys.Op]int{}
 	for range 2 {
 		var count injector
@@ -374,7 +373,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 					case out.err != nil:
 						wrong = append(wrong, "Run's error: "+out.err.Error())
 					case out.summary.Errors == 0 && out.summary.Warnings > 0 && strings.Contains(inj.stack, "engine.(*run).warnStale("):
-						// The copy is complete; what is not known is whether other manifests are out of date.
+						// The copy is complete. The run could not check whether other manifests are out of date.
 					case out.summary.Errors == 0:
 						wrong = append(wrong, "the exit code would be 0")
 					}
@@ -405,9 +404,9 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 	require.Less(t, missed, total/50+5)
 }
 
-// sweepErrors are what an operation fails with: EIO, and what a full device says
-// where that is likely, or one of what there is, in turn. What refuses metadata is
-// left out: that is a warning.
+// sweepErrors returns the errors that an operation fails with. Operations that need space get EIO
+// and ENOSPC. Others get one error of a list, a different one for each turn. The lists have no
+// errors that refuse metadata, because these cause only a warning.
 func sweepErrors(op fsys.Op, turn int) []error {
 	others := []error{syscall.EIO}
 	switch op {

@@ -178,8 +178,8 @@ func guessGranularity(dir fsys.Info) int64 {
 // probe determines the properties of the file system with a new file in dir. It removes the
 // file afterwards. Where the system supports it, the file never has a name.
 //
-// In the root of a destination, a task uses the file that its log has already created there.
-// Other tasks would wait while it creates or removes an entry of the root.
+// In the root of a destination, a task uses the file that its log has already created. Other tasks
+// have to wait while a task creates or removes an entry of the root.
 func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 	if t := s.target; dir == t.root && t.log != nil && t.log.Clock() != nil && fsys.WritesMoveTimes {
 		return s.examine(privileged, dir, t.log.Clock())

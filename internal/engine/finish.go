@@ -233,7 +233,7 @@ func (t *target) certify(written []catalog.Written) error {
 }
 
 // leavesOut reports whether an interrupted run may have left files at the destination that this
-// run did not check. They failed, were left alone, or are excluded by its filters.
+// run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
 	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()

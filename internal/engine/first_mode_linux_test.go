@@ -15,8 +15,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A file without a name is created with its final mode where that grants nothing too early:
-// only the first file of a directory, and those whose mode the umask masks, need a chmod.
+// A file without a name is created with its final mode if that gives no user access too early. Only
+// the first file of a directory and files whose mode the umask changes need a chmod.
 func TestFilesAreCreatedWithTheirFinalMode(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Entries, their transfers and their results use the memory of earlier ones: a file that is up
-// to date leaves about 200 bytes of garbage, and 700 with the race detector, which makes pools
-// lose a part of what is put into them.
+// Entries, their transfers and their results reuse the memory of earlier ones. A file that is up to
+// date leaves about 200 bytes of garbage. With the race detector, pools drop some of their content,
+// and a file leaves 700 bytes.
 func TestGarbageOfSmallFiles(t *testing.T) { // not parallel: it measures the process
 	const few, many = 200, 1200
 	require.Less(t, (garbageOf(t, many)-garbageOf(t, few))/(many-few), int64(1000), "bytes for each file")

@@ -20,7 +20,7 @@ import (
 )
 
 func init() {
-	unix.Umask(0o022) // what tests demand of modes holds with it
+	unix.Umask(0o022) // the tests expect the modes that this umask gives
 }
 
 // setAttribute does nothing on file systems without user attributes.
@@ -109,14 +109,14 @@ func excuse(stack string) string {
 	return ""
 }
 
-// mayBeSilent lists the functions in which a failure need not be reported, because there is
-// another way that does not depend on the failed operation. The result must be complete then.
+// mayBeSilent lists the functions in which a failure need not be reported, because the run has a
+// fallback for the failed operation. The result must then be complete.
 var mayBeSilent = map[string]string{
 	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
 	"engine.(*run).hasMetadata":       "asks for extended attributes by name; without an answer the file is opened",
 	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
 	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
-	"pipe.findsHoles":                 "asks whether holes are told; what matters is asked again",
+	"pipe.findsHoles":                 "checks whether the file system reports holes; the reading itself checks again",
 	"resume.(*Log).Close":             "closes the journal's log, of which what counts was forced",
 }
 

@@ -35,7 +35,7 @@ import (
 )
 
 const (
-	sweepBlock = 4 << 10 // bytes: what is longer goes through lanes
+	sweepBlock = 4 << 10 // bytes; longer files go through lanes
 	bigSize    = 5*sweepBlock + 123
 )
 
@@ -47,10 +47,10 @@ var (
 
 // TestMain fails if any test has left a goroutine.
 //
-// Tests are parallel unless they change the process or start a program: until that runs, it
-// holds copies of all descriptors, and with them the locks of other tests' destinations.
+// Tests are parallel unless they change the process or start a program. Between fork and exec, a
+// child has copies of all descriptors, and so it holds the locks of other tests' destinations.
 func TestMain(m *testing.M) {
-	fsys.Umask() // sets it for a moment, where it cannot be read
+	fsys.Umask() // on some systems this sets the umask for a moment, to read it
 	goleak.VerifyTestMain(m)
 }
 
@@ -110,8 +110,8 @@ func stopClock(o Options) Options {
 	return o
 }
 
-// everyInstant reports whether sweeps take each operation of a run, which SEALIFT_SWEEP=all
-// asks for. Otherwise they take some, spread over the run.
+// everyInstant reports whether sweeps take every operation of a run: SEALIFT_SWEEP=all was set.
+// Otherwise they take some operations, spread over the run.
 func everyInstant() bool { return os.Getenv("SEALIFT_SWEEP") == "all" }
 
 // sweepStride returns how many operations apart a sweep takes them: 1 in the long form.
@@ -290,7 +290,7 @@ func sumLines(files map[string][]byte) string {
 	return b.String()
 }
 
-// touchManifests gives manifests a time that is later than that of every file written before.
+// touchManifests sets the times of manifests to a later time than that of all existing files.
 func touchManifests(t testing.TB, paths ...string) {
 	t.Helper()
 	time.Sleep(20 * time.Millisecond) // some ticks of the clock that stamps files
@@ -424,15 +424,15 @@ func listed(t testing.TB, root string) []string {
 	require.NoError(t, err)
 	lines := readManifest(t, string(content))
 	for path, digest := range lines {
-		stands, err := os.ReadFile(filepath.Join(root, path))
+		content, err := os.ReadFile(filepath.Join(root, path))
 		require.NoError(t, err, "the manifest lists what is not there")
-		require.Equal(t, sha(string(stands)), digest, "the line of %s is false", path)
+		require.Equal(t, sha(string(content)), digest, "the line of %s is false", path)
 	}
 	return slices.Sorted(maps.Keys(lines))
 }
 
-// operation is one call over the seam, named by its kind and how many of that
-// kind came before: one worker makes that nearly deterministic.
+// operation is one call of a file system operation. The kind and the number of earlier calls of
+// that kind identify it, which is nearly deterministic with one worker.
 type operation struct {
 	op  fsys.Op
 	nth int
@@ -524,8 +524,8 @@ func temporaries(t *testing.T, dir string) []string {
 	return names
 }
 
-// A copy of a large file can be stopped at three places, each of which is behind the size
-// from which an interrupted copy continues (resume.LeastPartial).
+// A copy of a large file can be stopped at three offsets. Each is larger than resume.LeastPartial,
+// the smallest part that an interrupted copy keeps.
 const (
 	largeBlock = 128 << 10                                // bytes
 	firstStop  = resume.LeastPartial + resume.MarkEvery/2 // bytes
@@ -577,8 +577,8 @@ func stopAt(t *testing.T, o Options, bytes int64) {
 	require.ErrorIs(t, err, context.Canceled, "it was to be stopped at byte %d of %d: %v", bytes, c.Bytes.Load(), o.Hashes)
 }
 
-// requireCopied demands that a run has nothing to complain of and leaves just the
-// files, each with its true line in each manifest.
+// requireCopied checks that a run reports no problem. The destination must have exactly the given
+// files, and each manifest a correct line for each of them.
 func requireCopied(t *testing.T, o Options, files map[string][]byte) *Summary {
 	t.Helper()
 	out := watched(t, o)

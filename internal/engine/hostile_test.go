@@ -21,10 +21,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Somebody who may write to the source or to the destination exchanges one of its
-// names for a symbolic link to a tree outside, or for a further name of a file
-// outside, just before an operation: one run for each operation. Nothing of the tree
-// outside may be read, written, listed or given other metadata.
+// Another user may write to the source or to the destination. Just before an operation, that user
+// replaces an entry by a symbolic link to a tree outside, or by a hard link to a file outside. The
+// tests do this in one run for each operation. The run must not read, write or list anything in the
+// tree outside, nor change its metadata.
 
 // newTrap makes the tree outside. It has the names of the tree inside.
 func newTrap(t *testing.T, root string) *treetest.Trap {
@@ -78,8 +78,8 @@ func hostileTree(t *testing.T, path string) {
 	}))
 }
 
-// filled makes a destination that an earlier run has left, with other times and
-// modes, so that all is looked at, compared and brought up to date.
+// filled makes a destination with the files of an earlier run. Their times and modes differ from
+// the source's, so that the next run compares the content and updates the metadata.
 func filled(t *testing.T, path string) {
 	hostileTree(t, path)
 	for _, name := range []string{"a", "d/big", "links/one"} {
@@ -174,7 +174,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 					defer treetest.Remove(t, dst)
 					defer treetest.Remove(t, twins)
 					twin := filepath.Join(twins, victim)
-					if nth%3 == 0 && victim != "d/symlink" { // to be compared; else up to date
+					if nth%3 == 0 && victim != "d/symlink" { // then the run compares the file; otherwise it is up to date
 						require.NoError(t, os.Chtimes(twin, longAgo, longAgo))
 					}
 					if fsys.Privileged() {
@@ -201,7 +201,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 				for nth := i % stride; nth < count; nth += stride {
 					once(nth, nth/stride%2 == 0, "")
 				}
-				// Where it matters: between looking at the name and opening it.
+				// The exchange matters most after the stat of the name and before its open.
 				only := filepath.Base(victim)
 				for nth := range once(-1, false, only) {
 					once(nth, nth%2 == 0, only)
@@ -365,7 +365,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 					} else if op == c.op && made == filepath.Join(dst, "d", entry) && !put {
 						put = true
 						require.NoError(t, os.Rename(made, filepath.Join(dir, "aside")))
-						defer os.RemoveAll(filepath.Join(dir, "aside")) //nolint:errcheck // it may be gone
+						defer os.RemoveAll(filepath.Join(dir, "aside")) //nolint:errcheck // it may have been removed already
 						return c.put(made)
 					}
 					return nil

@@ -208,8 +208,8 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 	}
 }
 
-// A marker in the source is an ordinary file: it is copied, listed, and never replaced
-// or removed as a marker of this copy, even if it names this very source.
+// A marker in the source is an ordinary file. The run copies and lists it. It never replaces or
+// removes that file as a marker of this copy, even if the marker names this source.
 func TestAMarkerInTheSource(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {
@@ -349,8 +349,8 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	require.Empty(t, markersAt(t, dst))
 }
 
-// A copy with filters says nothing about the rest of the source: it leaves the marker
-// of a copy of everything. That one stands for the copies with filters, too.
+// A copy with filters does not check the rest of the source, so it leaves the marker of a copy
+// without filters. A copy without filters removes the markers of copies with filters.
 func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

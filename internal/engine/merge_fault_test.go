@@ -15,7 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
 
-// faulty is what the faults of a sweep have reached.
+// faulty counts the operations of a run and records the first one that failed.
 type faulty struct {
 	armed atomic.Bool // calls count
 	calls atomic.Int64
@@ -62,8 +62,8 @@ func killMerge(t *testing.T, n int64) (killed bool) {
 	return killed
 }
 
-// After a power cut before any operation of a merge, and whatever of its unflushed changes is on
-// the device then, the next merge completes the copy.
+// The power is cut before any operation of a merge, and any part of the unflushed changes is lost.
+// The next merge completes the copy.
 func TestAMergeAfterAPowerCut(t *testing.T) {
 	stride := sweepStride(13)
 	linuxOnly(t, "it renames directories that are open")

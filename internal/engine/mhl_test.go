@@ -32,7 +32,7 @@ func mhlOptions(src string, sys *fsys.FS, targets ...string) *Options {
 
 // openHistories reads the histories of a tree, which it checks against their chains.
 func openHistories(dir string) (*mhl.Tree, error) {
-	root, err := fsys.OpenRoot(dir) //nolint:forbidigo // the test looks at what is there
+	root, err := fsys.OpenRoot(dir) //nolint:forbidigo // the test reads the tree without fault injection
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func TestPowerCutOfACopyWithHistories(t *testing.T) {
 	try := func(n int64) (done bool, wrong []string) {
 		work := filepath.Join(dir, fmt.Sprint("cut", n))
 		base := filepath.Join(work, "disk")
-		defer os.RemoveAll(work) //nolint:errcheck // the directory is removed as a whole
+		defer os.RemoveAll(work) //nolint:errcheck // t.TempDir removes the parent directory, too
 		require.NoError(t, os.MkdirAll(base, 0o755))
 		require.NoError(t, os.CopyFS(filepath.Join(base, "one"), os.DirFS(old)))
 		disk, err := faultfs.NewDisk(base, true)

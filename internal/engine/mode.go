@@ -53,7 +53,7 @@ type mode interface {
 	// false, the event was reported before and is ignored.
 	record(r *run, e Event) bool
 
-	// replay adds the results of other runs, when the results of this run are durable.
+	// replay adds the results of other runs. The results of this run are durable before the call.
 	replay(r *run)
 	// finish ends a run that was not stopped. Everything that it has copied to the given
 	// destinations is durable.

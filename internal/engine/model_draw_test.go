@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// This file draws what happens in a history between the runs, and the commands.
+// This file draws the commands of a history and the changes between them.
 
 var (
 	plainNames    = []string{"a", "b", "sub/a", "sub/b", `q\`}
@@ -29,8 +29,8 @@ var (
 	}
 )
 
-// number draws one of the numbers below n, each as often as the others: rapid's own ranges
-// prefer small numbers, and would hardly ever reach the last kinds of edits.
+// number draws a number below n with equal probability. The ranges of rapid prefer small numbers
+// and would rarely draw the last kinds of edits.
 func number(t *rapid.T, label string, n int) int {
 	return rapid.Custom(func(t *rapid.T) int {
 		v := 0
@@ -121,7 +121,7 @@ func editTree(t *rapid.T, in, reference tree) {
 	case kind < 7:
 		name := draw(t, "manifest", manifestNames)
 		in.put(name, drawManifest(t, name, reference))
-	case kind == 7: // other content, and only the size may show it
+	case kind == 7: // other content with the same time, and perhaps the same size
 		p := draw(t, "changed", existing)
 		if n := in[p]; n.kind == file {
 			n.data = draw(t, "content", contents)
@@ -148,7 +148,7 @@ func editTree(t *rapid.T, in, reference tree) {
 	}
 }
 
-// put gives p an entry, whatever was there and above.
+// put sets the entry p. It replaces an existing entry, and a parent that is no directory.
 func (t tree) put(p string, n node) {
 	for d := path.Dir(p); d != "."; d = path.Dir(d) {
 		if t[d].kind != directory {

@@ -34,8 +34,8 @@ const noCount = -1
 
 func (o observation) exit() int { return exitCode(o.refused, o.mismatches, o.errors, o.conflicts) }
 
-// A provenance is every digest that a line may have: those that users or runs have
-// listed, and those of content that a run found or made equal at both places.
+// A provenance has every digest that a manifest line may contain. These are the digests that users
+// or runs have listed, and those of files that a run copied or found equal.
 type provenance []map[hash.Algorithm]map[string]map[string]bool // by place; path → digests
 
 func newProvenance(places int) provenance {
@@ -59,7 +59,7 @@ func (v provenance) add(place int, a hash.Algorithm, p, digest string) {
 	v[place][a][p][digest] = true
 }
 
-// learnLines takes in what the destinations' manifests of Sealift's form list.
+// learnLines adds the lines of the destinations' manifests that have Sealift's form.
 func (v provenance) learnLines(s snapshot) {
 	for i, p := range s.places {
 		for _, n := range append([]node{p.outside}, p.tree.nodes()...) {
@@ -74,7 +74,7 @@ func (v provenance) learnLines(s snapshot) {
 	}
 }
 
-// learnCopies takes in what a run has made, or found, equal at both places.
+// learnCopies adds the digests of files that a run copied or found equal.
 func (v provenance) learnCopies(s snapshot, c command) {
 	for i, p := range s.places[:c.Places] {
 		for q, src := range c.files(s) {
@@ -109,7 +109,7 @@ func (c command) files(s snapshot) tree {
 	return t
 }
 
-// isTarget reports whether a command may make or replace a path as what it copies.
+// isTarget reports whether a path is that of an entry or directory that the command copies.
 func (c command) isTarget(before snapshot, p string) bool {
 	if c.Single != "" {
 		return p == c.name()
@@ -135,8 +135,8 @@ func (c command) isManifestName(p string) (hash.Algorithm, bool) {
 	return "", false
 }
 
-// invariants says how a run that nothing stopped has broken the rules that hold for every
-// run. They are checked without the model's forecast.
+// invariants returns the general rules that a run without interruption has broken. It does not use
+// the model's forecast.
 func invariants(before snapshot, c command, o observation, origin provenance) (broken []string) {
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	for _, d := range o.after.source.diff(before.source) {
@@ -165,7 +165,7 @@ func invariants(before snapshot, c command, o observation, origin provenance) (b
 		for _, d := range untouchable(before, c, old, p) {
 			report(where+"changed what is not its own: %s", d)
 		}
-		// What was there before may be of a copy from another source.
+		// Leftovers from before the run may belong to a copy from another source.
 		if found := p.tree.leftovers(); o.exit() == 0 && len(found) > 0 && len(old.tree.leftovers()) == 0 {
 			report(where+"exit 0, and left over: %q", found)
 		}
@@ -178,7 +178,7 @@ func invariants(before snapshot, c command, o observation, origin provenance) (b
 			}
 		}
 		if o.exit() == 0 {
-			for _, d := range isIncomplete(before, c, i, o, origin) {
+			for _, d := range missingAfterSuccess(before, c, i, o, origin) {
 				report(where+"exit 0, and %s", d)
 			}
 		}
@@ -186,7 +186,7 @@ func invariants(before snapshot, c command, o observation, origin provenance) (b
 	return broken
 }
 
-// untouchable describes changes at a destination of what no run may change.
+// untouchable returns the changes at a destination that no run may make.
 func untouchable(before snapshot, c command, old, now place) (broken []string) {
 	was, is := old.tree.visible(), now.tree.visible()
 	all := tree{}
@@ -225,7 +225,7 @@ func falseManifest(c command, p place, m reported, all []reported, origin map[ha
 		n = p.outside
 	}
 	if n.kind == absent && m.lines == 0 {
-		return nil // it lost its last lines
+		return nil // the run removed a manifest without lines
 	}
 	if n.kind != file {
 		report("reported, and is %s", n)
@@ -250,7 +250,7 @@ func falseManifest(c command, p place, m reported, all []reported, origin map[ha
 	}
 	for q, digest := range l {
 		switch {
-		case c.Single != "" && q != c.name(): // the user's, where the manifest did not have to be renewed
+		case c.Single != "" && q != c.name(): // a line of the user in a manifest that the run did not rewrite
 		case slices.ContainsFunc(all, func(m reported) bool { return m.path == q }):
 			report("lists the manifest %q", q)
 		case !p.tree.isFile(q):
@@ -262,8 +262,8 @@ func falseManifest(c command, p place, m reported, all []reported, origin map[ha
 	return broken
 }
 
-// incomplete describes what a destination lacks after exit 0.
-func isIncomplete(before snapshot, c command, i int, o observation, origin provenance) (broken []string) {
+// missingAfterSuccess returns what a destination lacks after exit 0.
+func missingAfterSuccess(before snapshot, c command, i int, o observation, origin provenance) (broken []string) {
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	p, old := o.after.places[i], before.places[i].tree
 	files := c.files(before)
@@ -290,7 +290,7 @@ func isIncomplete(before snapshot, c command, i int, o observation, origin prove
 			case !listed:
 				report("%q is not listed in %q", q, name)
 			case digest == digestOf(a, p.tree[q].data), c.inside() && keptLine(a, old, q, digest):
-			case len(old.leftovers()) > 0 && origin[i][a][q][digest]: // as the journal has it
+			case len(old.leftovers()) > 0 && origin[i][a][q][digest]: // the digest comes from the journal of an interrupted run
 			default:
 				report("%q is listed in %q with a digest that is neither its own nor an earlier one", q, name)
 			}
@@ -347,7 +347,7 @@ func (c command) foreignLines(a hash.Algorithm, n node) lines {
 	return l
 }
 
-// compare says how a run's outcome is not the forecast.
+// compare returns the differences between a run's outcome and the forecast.
 func (f *forecast) compare(o observation, c command) (broken []string) {
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	if f.unsure != "" {
@@ -392,7 +392,7 @@ func (f *forecast) compare(o observation, c command) (broken []string) {
 	return broken
 }
 
-// differs describes where a destination is not what the forecast says.
+// differs returns the differences between a destination and its forecast.
 func (f *forecast) differs(i int, got place) (differences []string) {
 	want := f.after.places[i]
 	if got.exists != want.exists {
@@ -404,10 +404,9 @@ func (f *forecast) differs(i int, got place) (differences []string) {
 	return append(differences, got.tree.visible().diff(want.tree.visible())...)
 }
 
-// afterInterruption says what an interrupted run has left that it must not: anything but
-// old or new content under the names of what it copies, and its manifests, which may be
-// moved aside. A run that went on after failures has written a manifest of what it could
-// copy; exact says that it was not such a run.
+// afterInterruption returns what an interrupted run must not leave. It may leave old or new content
+// under the names that it copies, and its manifests, which may be moved aside. If exact is false,
+// the run went on after failures, and its manifest lists only what it could copy.
 func afterInterruption(before snapshot, c command, f *forecast, after snapshot, exact bool, origin provenance) (broken []string) {
 	report := func(format string, args ...any) { broken = append(broken, fmt.Sprintf(format, args...)) }
 	for _, d := range append(after.source.diff(before.source), after.single.diff(before.single)...) {
@@ -438,7 +437,7 @@ func afterInterruption(before snapshot, c command, f *forecast, after snapshot, 
 			aside := now.tree[asideName(p)]
 			switch {
 			case got == was, got.matches(will), got.kind == directory && will.kind == directory:
-			case got.kind == symlink && will.kind == symlink && got.data == will.data: // it has its name before its time
+			case got.kind == symlink && will.kind == symlink && got.data == will.data: // a link gets its name before its mtime
 			case !exact && isName && got.kind == absent:
 			case !exact && c.isTarget(before, p) && got == c.files(before)[p]: // what could not be read was not checked
 			case !exact && isName && was != got && isOwnForm(a, got):
@@ -457,10 +456,10 @@ func afterInterruption(before snapshot, c command, f *forecast, after snapshot, 
 	return broken
 }
 
-// repaired says how the tree after an interrupted and a repeated run is not the one that
-// a single run makes of the first snapshot.
+// repaired returns the differences between the tree after an interrupted and a repeated run, and
+// the tree that one run makes from the first snapshot.
 func (f *forecast) repaired(o observation) (broken []string) {
-	for i := range f.results { // other destinations are not those of this command
+	for i := range f.results { // the command does not copy to the other destinations
 		if found := o.after.places[i].tree.leftovers(); o.exit() == 0 && len(found) > 0 {
 			broken = append(broken, fmt.Sprintf("after the repetition with exit 0, destination %d, left over: %q", i, found))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// The parsers in this file are independent of internal/manifest, which they judge.
+// The parsers in this file are independent of internal/manifest, because they check what it writes.
 
 // digests of one manifest: lower-case hex by path.
 type lines map[string]string
@@ -88,7 +88,7 @@ func parseOwn(a hash.Algorithm, content string) (l lines, marked int, err error)
 	return l, marked, nil
 }
 
-// splitGNU takes a line of sha256sum apart, whose digest has so many hex digits.
+// splitGNU splits a line in the form of sha256sum. digits is the length of the digest in hex.
 func splitGNU(line string, digits int) (digest string, mark byte, p string, ok bool) {
 	line, escaped := strings.CutPrefix(line, `\`)
 	if len(line) < digits+3 || line[digits] != ' ' || line[digits+1] != ' ' && line[digits+1] != '*' {
@@ -205,7 +205,7 @@ func signed(t tree, p string) bool {
 	return false
 }
 
-// unsigned is the tree without what has a signature beside it.
+// unsigned returns the tree without the files that have a detached signature.
 func (t tree) unsigned() tree {
 	u := maps.Clone(t)
 	maps.DeleteFunc(u, func(p string, _ node) bool { return signed(t, p) })

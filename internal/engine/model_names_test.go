@@ -73,8 +73,8 @@ func (c command) levelNames(level int) (names []string) {
 	return names
 }
 
-// entriesAt lists the entries of the source that take a level's name for a hash: those
-// of any kind whose path is the same under Unicode case folding.
+// entriesAt lists the entries of the source, of any kind, whose path equals a level's name for a
+// hash under Unicode case folding.
 func (c command) entriesAt(source tree, level int, a hash.Algorithm) (found []string) {
 	for _, p := range source.paths() {
 		if strings.EqualFold(p, c.levelName(level, a)) {
@@ -84,7 +84,7 @@ func (c command) entriesAt(source tree, level int, a hash.Algorithm) (found []st
 	return found
 }
 
-// taken reports whether the source takes a level.
+// taken reports whether the source has an entry with a name of the level.
 func (c command) taken(source tree, level int) bool {
 	return slices.ContainsFunc(c.Hashes, func(a hash.Algorithm) bool { return len(c.entriesAt(source, level, a)) > 0 })
 }
@@ -134,11 +134,11 @@ func recognized(p string) (hash.Algorithm, bool) {
 	return "", false
 }
 
-// An expectation is what the manifests of the source list, of the hashes of a run.
+// An expectation has the lines of the source's manifests for the hashes of a run.
 type expectation struct {
 	digests   map[hash.Algorithm]map[string][]string // by path
 	malformed bool                                   // a manifest that lists something has other lines too
-	doubtful  map[string]bool                        // paths listed by a file of which SPEC does not say that it is checked
+	doubtful  map[string]bool                        // paths listed by a file that the contract neither requires nor forbids to check
 }
 
 // expectations reads the manifests of the source that the run checks.
@@ -176,7 +176,7 @@ func (c command) expectations(source tree) expectation {
 				}
 			}
 		}
-		for p := range agreed { // they cause a comparison, if they are, where others list something else
+		for p := range agreed { // if the run checks that file, a line that differs from other manifests causes a comparison
 			if !e.allows(a, p, digestOf(a, source[p].data)) {
 				e.doubtful[p] = true
 			}
@@ -190,8 +190,8 @@ func (e expectation) allows(a hash.Algorithm, p, digest string) bool {
 	return !slices.ContainsFunc(e.digests[a][p], func(d string) bool { return d != digest })
 }
 
-// absent lists the paths that the source's manifests list, that the run is asked for,
-// and that are no regular file there. unsure says that one is a symbolic link.
+// absent returns the paths that the source's manifests list and the filters include, if the source
+// has no regular file there. The result unsure is true if one of them is a symbolic link.
 func (e expectation) absent(c command, source tree) (paths []string, unsure bool) {
 	found := tree{}
 	for _, listed := range e.digests {

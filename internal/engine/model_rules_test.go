@@ -11,8 +11,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// This file is the reference model of a run that nothing stops: it says what a command
-// makes of a snapshot, by the rules of the contract and by nothing else.
+// This file is the reference model of a run without interruption. It computes the snapshot after a
+// command from the snapshot before it, by the rules of the contract alone.
 
 // A forecast is what a command makes of a snapshot.
 type forecast struct {
@@ -22,12 +22,12 @@ type forecast struct {
 	mismatches int
 	// unsure says where the contract leaves the result open. Only the invariants hold then.
 	unsure string
-	// crossed says that the read for one destination has caused a comparison at another.
+	// crossed: the run read a file for one destination, and that caused a comparison at another.
 	crossed bool
 	// looseConflicts says that a file that does not match the source's manifest may be
 	// counted as a conflict or not.
 	looseConflicts bool
-	// looseMismatches says that the number of mismatches is open, though not that there are some.
+	// looseMismatches: there are mismatches, and the contract leaves their number open.
 	looseMismatches bool
 	results         []result // of each destination
 }
@@ -37,7 +37,7 @@ type result struct {
 	levels    levels
 	manifests map[hash.Algorithm]string // the path of each manifest that is at the destination in the end
 	dropped   map[hash.Algorithm]int    // lines of the previous manifest that are not in the new one
-	itself    map[hash.Algorithm]int    // those of them that list the run's own manifests, which need not count
+	itself    map[hash.Algorithm]int    // lines of dropped that list the run's own manifests; the run may leave them out of its count
 	adopted   bool                      // the entries of the highest taken level are the manifests
 }
 
@@ -55,7 +55,7 @@ func (f *forecast) doubt(reason string) {
 	}
 }
 
-// exitCode is the exit code that the outcome stands for.
+// exitCode returns the exit code for an outcome.
 func exitCode(refused bool, mismatches, errors, conflicts int) int {
 	switch {
 	case refused:
@@ -96,7 +96,7 @@ func predict(before snapshot, c command) *forecast {
 type transfer struct {
 	action action
 	differ action // what a difference leads to, for actionCompare
-	// skipped: the policy calls the file up to date, and the comparison is for the manifest.
+	// skipped: the file is up to date under the policy. Only the manifest needs a comparison.
 	skipped bool
 	equal   bool // compared and found equal
 }
@@ -104,7 +104,7 @@ type transfer struct {
 type action byte
 
 const (
-	actionNone     action = iota // not a regular file at either place, or inside of something refused
+	actionNone     action = iota // no regular file at either place, or in a directory that is not copied
 	actionWrite                  // created or replaced
 	actionKeep                   // up to date, not read
 	actionCompare                // the content decides
@@ -112,8 +112,8 @@ const (
 	actionLeave                  // left alone by policy never
 )
 
-// A worksite is one destination while a run is predicted.
-type worksite struct {
+// A destModel is the state of one destination in the model of a run.
+type destModel struct {
 	f      *forecast
 	c      command
 	expect expectation
@@ -126,11 +126,11 @@ type worksite struct {
 	listed   map[hash.Algorithm]lines // what this run lists itself
 	transfer map[string]*transfer     // of regular files
 	failed   map[string]bool          // files that do not match the source's manifest
-	// retired: a listed file was replaced. The previous manifests have moved aside, and an
-	// equal one in their place may be another file.
+	// retired: a listed file was replaced, so the run moved the previous manifests aside. It then
+	// writes new files, even with equal content.
 	retired bool
-	// inherits: the previous manifest has, or had, a name that the source has. It may hand
-	// on its mode.
+	// inherits: the name of the previous manifest is also a name of the source. The new manifest
+	// may get the mode of the previous one.
 	inherits map[hash.Algorithm]bool
 }
 
@@ -140,11 +140,11 @@ func predictTree(f *forecast, before snapshot, c command) {
 	if len(expect.doubtful) > 0 {
 		f.doubt("SPEC does not say whether a manifest of the source is checked")
 	}
-	var sites []*worksite
+	var sites []*destModel
 	for i, p := range before.places[:c.Places] {
 		f.results = append(f.results, newResult())
 		f.after.places[i].exists = true
-		sites = append(sites, &worksite{
+		sites = append(sites, &destModel{
 			f: f, c: c, expect: expect, source: before.source, before: p, now: f.after.places[i].tree,
 			previous: map[hash.Algorithm]lines{}, listed: map[hash.Algorithm]lines{},
 			transfer: map[string]*transfer{}, failed: map[string]bool{}, inherits: map[hash.Algorithm]bool{},
@@ -179,7 +179,7 @@ func predictTree(f *forecast, before snapshot, c command) {
 }
 
 // chooseNames decides the level of the names and what must be refused.
-func (s *worksite) chooseNames() {
+func (s *destModel) chooseNames() {
 	if len(s.c.Hashes) == 0 {
 		return
 	}
@@ -214,14 +214,14 @@ func (s *worksite) chooseNames() {
 }
 
 // mayReplace reports whether a manifest of the run may have this name.
-func (s *worksite) mayReplace(a hash.Algorithm, name string) bool {
+func (s *destModel) mayReplace(a hash.Algorithm, name string) bool {
 	n := s.before.tree[name]
 	return n.kind == absent || isOwnForm(a, n) && !signed(s.before.tree, name)
 }
 
 // openPrevious finds the lines of an earlier run, and moves a manifest aside whose name
 // the source has now.
-func (s *worksite) openPrevious() {
+func (s *destModel) openPrevious() {
 	for _, a := range s.c.Hashes {
 		s.listed[a], s.previous[a] = lines{}, lines{}
 		if !s.c.inside() {
@@ -258,8 +258,8 @@ func (s *worksite) openPrevious() {
 	}
 }
 
-// dropItself drops what a previous manifest says of itself, which is never right.
-func (s *worksite) dropItself(a hash.Algorithm, name string) {
+// dropItself removes the line that a previous manifest has for itself, because that is always wrong.
+func (s *destModel) dropItself(a hash.Algorithm, name string) {
 	if _, listed := s.previous[a][name]; listed {
 		delete(s.previous[a], name)
 		s.result.dropped[a]++
@@ -267,8 +267,8 @@ func (s *worksite) dropItself(a hash.Algorithm, name string) {
 	}
 }
 
-// decideAll applies the overwrite policy to all entries but the content of files.
-func (s *worksite) decideAll() {
+// decideAll applies the overwrite policy to all entries. It does not compare content.
+func (s *destModel) decideAll() {
 	closed := tree{} // directories of which nothing is copied
 	for _, p := range s.source.paths() {
 		if s.c.excluded(p) || closed.covers(p) {
@@ -312,7 +312,7 @@ func (t tree) covers(p string) bool {
 }
 
 // enter makes a directory. It reports whether its content is copied.
-func (s *worksite) enter(p string, have node) bool {
+func (s *destModel) enter(p string, have node) bool {
 	switch {
 	case have.kind == directory:
 		return true
@@ -326,7 +326,7 @@ func (s *worksite) enter(p string, have node) bool {
 }
 
 // decideOther is the overwrite policy for a symbolic link of the source.
-func (s *worksite) decideOther(src, have node) action {
+func (s *destModel) decideOther(src, have node) action {
 	switch {
 	case have.kind == absent:
 		return actionWrite
@@ -344,7 +344,7 @@ func (s *worksite) decideOther(src, have node) action {
 	return newer(src, have)
 }
 
-// newer replaces what is not newer than the source.
+// newer returns a conflict if the destination's entry is newer than the source's.
 func newer(src, have node) action {
 	if have.mtime > src.mtime {
 		return actionConflict
@@ -353,7 +353,7 @@ func newer(src, have node) action {
 }
 
 // decideFile is the overwrite policy for a regular file of the source.
-func (s *worksite) decideFile(src, have node) *transfer {
+func (s *destModel) decideFile(src, have node) *transfer {
 	switch {
 	case have.kind == absent:
 		return &transfer{action: actionWrite}
@@ -391,7 +391,7 @@ func (c command) skipsByTime() bool {
 
 // certified reports whether a skipped file has a line of every hash, and none that the
 // source's manifests contradict.
-func (s *worksite) certified(p string) bool {
+func (s *destModel) certified(p string) bool {
 	return !slices.ContainsFunc(s.c.Hashes, func(a hash.Algorithm) bool {
 		digest, ok := s.previous[a][p]
 		return !ok || !s.expect.allows(a, p, digest)
@@ -399,14 +399,14 @@ func (s *worksite) certified(p string) bool {
 }
 
 // contradicted reports whether a kept line is not the digest that was read.
-func (s *worksite) contradicted(p, content string) bool {
+func (s *destModel) contradicted(p, content string) bool {
 	return slices.ContainsFunc(s.c.Hashes, func(a hash.Algorithm) bool {
 		return s.previous[a][p] != digestOf(a, content)
 	})
 }
 
-// copyFile takes one regular file to all destinations.
-func copyFile(f *forecast, sites []*worksite, p string) {
+// copyFile predicts the copy of one regular file to all destinations.
+func copyFile(f *forecast, sites []*destModel, p string) {
 	src := sites[0].source[p]
 	read := false
 	for _, s := range sites {
@@ -449,14 +449,14 @@ func copyFile(f *forecast, sites []*worksite, p string) {
 }
 
 // expected reports whether the source's manifests list what was read, or nothing.
-func (s *worksite) expected(p, content string) bool {
+func (s *destModel) expected(p, content string) bool {
 	return !slices.ContainsFunc(s.c.Hashes, func(a hash.Algorithm) bool {
 		return !s.expect.allows(a, p, digestOf(a, content))
 	})
 }
 
 // settle ends a transfer of a file that was read.
-func (s *worksite) settle(p string, t *transfer) {
+func (s *destModel) settle(p string, t *transfer) {
 	src, have := s.source[p], s.now[p]
 	if t.action == actionCompare {
 		switch {
@@ -480,9 +480,9 @@ func (s *worksite) settle(p string, t *transfer) {
 	}
 }
 
-// damaged reports whether the previous lines show that the destination is not what was
-// copied, while the source is.
-func (s *worksite) damaged(p, content string) bool {
+// damaged reports whether the previous lines show that the destination's file has changed since it
+// was copied, and the source's has not.
+func (s *destModel) damaged(p, content string) bool {
 	agree, disagree := 0, 0
 	for _, a := range s.c.Hashes {
 		digest, ok := s.previous[a][p]
@@ -499,8 +499,8 @@ func (s *worksite) damaged(p, content string) bool {
 	return agree > 0 && disagree == 0
 }
 
-// retire notes that a path is written that a previous manifest lists.
-func (s *worksite) retire(p string) {
+// retire sets retired if a previous manifest lists the path, which the run is about to write.
+func (s *destModel) retire(p string) {
 	for _, l := range s.previous {
 		if _, listed := l[p]; listed {
 			s.retired = true
@@ -508,8 +508,8 @@ func (s *worksite) retire(p string) {
 	}
 }
 
-// write makes the destination's file the source's, with lines.
-func (s *worksite) write(p string) {
+// write copies the source's file to the destination and adds its lines.
+func (s *destModel) write(p string) {
 	if s.transfer[p].action == actionWrite {
 		s.retire(p)
 	}
@@ -520,7 +520,7 @@ func (s *worksite) write(p string) {
 }
 
 // settleKept keeps the lines of a file that was not read, and makes its mode the source's.
-func (s *worksite) settleKept(p string) {
+func (s *destModel) settleKept(p string) {
 	n := s.now[p]
 	n.mode = s.source[p].mode
 	s.now[p] = n
@@ -533,9 +533,8 @@ func (s *worksite) settleKept(p string) {
 	}
 }
 
-// newLines are all lines of the new manifest of a hash, without those of the names that
-// are left out.
-func (s *worksite) newLines(a hash.Algorithm, without []string) lines {
+// newLines returns the lines of the new manifest of a hash, except those for the names in without.
+func (s *destModel) newLines(a hash.Algorithm, without []string) lines {
 	l := lines{}
 	if s.c.inside() {
 		for p, digest := range s.previous[a] {
@@ -552,7 +551,7 @@ func (s *worksite) newLines(a hash.Algorithm, without []string) lines {
 }
 
 // writeManifests writes what the run lists at one destination.
-func (s *worksite) writeManifests(p *place) {
+func (s *destModel) writeManifests(p *place) {
 	if len(s.c.Hashes) == 0 {
 		return
 	}
@@ -572,7 +571,7 @@ func (s *worksite) writeManifests(p *place) {
 }
 
 // writeOutside writes the manifest that is not in the destination.
-func (s *worksite) writeOutside(p *place) {
+func (s *destModel) writeOutside(p *place) {
 	a := s.c.Hashes[0]
 	l := s.newLines(a, nil)
 	switch {
@@ -593,7 +592,7 @@ func newManifest(previous node, l lines) node {
 }
 
 // put writes the manifest of a hash under its name.
-func (s *worksite) put(a hash.Algorithm, name string, l lines) {
+func (s *destModel) put(a hash.Algorithm, name string, l lines) {
 	have := s.now[name]
 	for p := range s.previous[a] {
 		if _, ok := l[p]; !ok {
@@ -627,9 +626,9 @@ func (s *worksite) put(a hash.Algorithm, name string, l lines) {
 	s.result.manifests[a] = name
 }
 
-// adopts reports whether the entries of the highest taken level are the manifests: each
-// of them is what this run would write with that level's names left out.
-func (s *worksite) adopts() bool {
+// adopts reports whether the entries of the highest taken level are the manifests of this run. They
+// are if each equals what this run would write without lines for the names of that level.
+func (s *destModel) adopts() bool {
 	level := s.result.levels.highest
 	if level == noLevel {
 		return false
@@ -659,7 +658,7 @@ func (s *worksite) adopts() bool {
 		if !s.mayReplace(a, name) {
 			adopts = false
 		} else if s.before.tree[name].kind != absent && s.before.tree[s.c.levelName(s.result.levels.chosen, a)].kind != absent {
-			open = true // two previous manifests, of which one is lost
+			open = true // there are two previous manifests, and the run keeps only one
 		}
 	}
 	if adopts && open {
@@ -669,17 +668,17 @@ func (s *worksite) adopts() bool {
 }
 
 // has reports whether the destination has the source's file, by this run or before.
-func (s *worksite) has(p string) bool {
+func (s *destModel) has(p string) bool {
 	t := s.transfer[p]
 	return !s.failed[p] && (t.action == actionWrite || t.action == actionKeep || t.equal)
 }
 
-// adopt takes the entries of the highest taken level for the manifests.
-func (s *worksite) adopt() {
+// adopt makes the entries of the highest taken level the manifests of the run.
+func (s *destModel) adopt() {
 	highest, chosen := s.result.levels.highest, s.result.levels.chosen
 	for _, a := range s.c.Hashes {
 		if name := s.c.levelName(chosen, a); s.now[name].kind != absent {
-			s.inherits[a] = true // its mode goes with its lines
+			s.inherits[a] = true // a manifest that takes over its lines may take over its mode
 			delete(s.now, name)
 		}
 	}

@@ -127,10 +127,10 @@ func (c command) runUntil(dir string, last int64) (o observation, stopped bool, 
 type injectedFailure struct {
 	First int64         // the operation that fails
 	Error syscall.Errno // how
-	All   bool          // those at the destination fail from then on as well
+	All   bool          // all later operations at the destination fail, too
 }
 
-// runFailing runs a command of which operations fail.
+// runFailing runs a command in which operations fail.
 func (c command) runFailing(dir string, failing injectedFailure) (o observation, err error) {
 	var count atomic.Int64
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
@@ -144,11 +144,11 @@ func (c command) runFailing(dir string, failing injectedFailure) (o observation,
 	return o, err
 }
 
-// childVariable holds what a process of this test is to run and where it is to die.
+// childVariable is the environment variable with the killedCommand for a child process.
 const childVariable = "SEALIFT_MODEL_CHILD"
 
-// doomed is a command for a process that dies at an operation.
-type doomed struct {
+// killedCommand is a command, and the operation at which its process is killed.
+type killedCommand struct {
 	Dir     string
 	Command command
 	Last    int64
@@ -160,7 +160,7 @@ func TestModelProcess(t *testing.T) {
 	if given == "" {
 		t.Skip("it is run by other tests, in a process that dies")
 	}
-	var d doomed
+	var d killedCommand
 	require.NoError(t, json.Unmarshal([]byte(given), &d))
 	var count atomic.Int64
 	sys := faultfs.New(func(fsys.Op, string) error {
@@ -175,9 +175,9 @@ func TestModelProcess(t *testing.T) {
 }
 
 // runKilled runs a command in another process, which is killed at an operation. It
-// reports whether that happened: the run may have ended before.
+// returns false if the run ended before that operation.
 func (c command) runKilled(dir string, last int64) (killed bool, err error) {
-	given, err := json.Marshal(doomed{dir, c, last})
+	given, err := json.Marshal(killedCommand{dir, c, last})
 	if err != nil {
 		return false, err
 	}

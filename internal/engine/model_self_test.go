@@ -13,7 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// The tests in this file judge the judge.
+// The tests in this file check the model itself: its generators, parsers, rules and judge.
 
 // ideal is the observation of a run that does what the forecast says.
 func (f *forecast) ideal(c command) observation {
@@ -46,7 +46,7 @@ func (f *forecast) adoptedEntry(i int, c command, a hash.Algorithm) bool {
 	return f.after.source[f.results[i].manifests[a]].kind != absent
 }
 
-// real has the values that a file system would give where the model allows any.
+// real replaces values that match everything by those that a file system would give.
 func (n node) real() node {
 	if n.mtime == anyTime {
 		n.mtime = at(9)
@@ -57,8 +57,8 @@ func (n node) real() node {
 	return n
 }
 
-// ideally is a history in which every run does what the model says, in memory.
-type ideally struct {
+// idealRun is a run in memory that does exactly what the model says.
+type idealRun struct {
 	before   snapshot
 	command  command
 	forecast *forecast
@@ -66,8 +66,8 @@ type ideally struct {
 	origin   provenance
 }
 
-// drawIdeal draws a history of up to so many steps and returns the last one.
-func drawIdeal(t *rapid.T, steps int) (last ideally) {
+// drawIdeal draws a history of ideal runs, at most steps of them, and returns the last run.
+func drawIdeal(t *rapid.T, steps int) (last idealRun) {
 	s := drawSnapshot(t)
 	origin := newProvenance(len(s.places))
 	for range between(t, "steps", 1, steps) {
@@ -75,7 +75,7 @@ func drawIdeal(t *rapid.T, steps int) (last ideally) {
 			s.edit(t)
 		}
 		c := drawCommand(t, len(s.places))
-		last = ideally{before: s.clone(), command: c, forecast: predict(s, c), origin: origin}
+		last = idealRun{before: s.clone(), command: c, forecast: predict(s, c), origin: origin}
 		origin.learnLines(s)
 		last.observed = last.forecast.ideal(c)
 		s = last.observed.after.clone()
@@ -85,7 +85,7 @@ func drawIdeal(t *rapid.T, steps int) (last ideally) {
 }
 
 // judge is the judgement of history.run.
-func (i ideally) judge(o observation) []string {
+func (i idealRun) judge(o observation) []string {
 	return append(invariants(i.before, i.command, o, i.origin), i.forecast.compare(o, i.command)...)
 }
 
@@ -118,8 +118,8 @@ func TestModelIsIdempotent(t *testing.T) {
 	require.Positive(t, repeated)
 }
 
-// How often histories reach what the rules are about. A generator that never does proves
-// nothing.
+// The generator draws each situation of the rules often enough. Otherwise TestModel would prove
+// nothing about that rule.
 func TestModelHistoriesReachTheRules(t *testing.T) {
 	drawSame(t, 500)
 	seen := map[string]int{}
@@ -164,8 +164,8 @@ func TestModelHistoriesReachTheRules(t *testing.T) {
 	}
 }
 
-// The parsers read what sha256sum and its siblings write, and nothing looser is
-// Sealift's own.
+// The parsers read the output of sha256sum and similar programs. Only the exact form that Sealift
+// writes counts as Sealift's own.
 func TestModelParsers(t *testing.T) {
 	t.Parallel()
 	l := lines{"a": digestOf(hash.SHA256, "one"), "sub/b": digestOf(hash.SHA256, "two"), `q\`: digestOf(hash.SHA256, "six")}
@@ -237,7 +237,7 @@ func TestModelRules(t *testing.T) {
 		dest    tree
 		command command
 		exit    int
-		want    tree // of the destination, where it is the rule's point; a node without a kind is absent
+		want    tree // entries of the destination that the rule is about; a node without a kind must be absent
 	}{
 		{name: "a first copy lists its files", source: tree{"b": text("two", 1), "a": text("one", 1)}, command: usual,
 			want: tree{"a": text("one", 1), "SHA256SUMS": sums("a", "one", "b", "two")}},
@@ -314,7 +314,7 @@ func TestModelRules(t *testing.T) {
 	}
 }
 
-// Whatever is done to the outcome of a run, the judge reports it.
+// The judge reports every change that the test makes to the outcome of a run.
 func TestModelJudgeReports(t *testing.T) {
 	t.Parallel()
 	before := scene(
@@ -387,7 +387,7 @@ func TestModelJudgeReports(t *testing.T) {
 	}
 }
 
-// The same, for what may be in the trees when a run was interrupted.
+// The judge also reports every change that an interrupted run must not make.
 func TestModelJudgeOfInterruptions(t *testing.T) {
 	t.Parallel()
 	before := scene(

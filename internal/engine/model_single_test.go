@@ -46,7 +46,7 @@ func predictSingle(f *forecast, before snapshot, c command) {
 		if c.As != "" && p.tree[c.As].kind == directory {
 			f.doubt("the file's name is that of a directory")
 		}
-		rules := worksite{c: c}
+		rules := destModel{c: c}
 		s.transfer = rules.decideFile(s.src, p.tree[s.name])
 		for _, a := range c.Hashes {
 			s.openSidecar(a)
@@ -74,7 +74,7 @@ func predictSingle(f *forecast, before snapshot, c command) {
 	}
 }
 
-// openSidecar reads the manifest beside the file. One that cannot be used is refused.
+// openSidecar reads the manifest beside the file. The run refuses a manifest that it cannot use.
 func (s *singleSite) openSidecar(a hash.Algorithm) {
 	c := sidecar{name: s.name + "." + string(a)}
 	n := s.before[c.name]
@@ -103,7 +103,7 @@ func (c sidecar) lists(digest string) bool {
 	return !slices.ContainsFunc(c.digest, func(d string) bool { return d != digest })
 }
 
-// resolve decides what happens to the file and what of that must be refused.
+// resolve decides what happens to the file and whether the run must refuse it.
 func (s *singleSite) resolve(read bool) {
 	t, have := s.transfer, s.before[s.name]
 	agree, disagree, foreign := 0, 0, 0

@@ -23,12 +23,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Whatever users do to trees and manifests between runs, and however runs end, each run
-// does what the reference model says: see predict for the rules, invariants for what
-// holds where the contract leaves the outcome open.
+// Users change trees and manifests between runs, and runs end in different ways. Each run has the
+// outcome that the reference model predicts. predict has the rules. invariants has the rules for
+// cases in which the contract leaves the outcome open.
 //
-// SEALIFT_HISTORIES is the number of histories, which are new ones in each run then. By
-// default the tests draw the same ones each time, and few enough for every run.
+// SEALIFT_HISTORIES sets the number of histories, and the test then draws new ones each time. By
+// default it draws a small number of histories, the same ones each time.
 func TestModel(t *testing.T) {
 	checkHistories(t, 150, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
@@ -47,8 +47,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// A failing operation costs no more than what it is reported for, and the same command
-// completes what is left.
+// A failing operation affects only the files for which the run reports it. The same command then
+// completes the copy.
 func TestModelFaults(t *testing.T) {
 	checkHistories(t, 120, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
@@ -62,8 +62,8 @@ func TestModelFaults(t *testing.T) {
 	})
 }
 
-// checkNew draws so many times, and other things in each run of the test.
-// SEALIFT_HISTORIES is another number.
+// checkNew checks the property usual times, or as often as SEALIFT_HISTORIES says. Each run of the
+// test draws other values.
 func checkNew(t *testing.T, usual int, property func(*rapid.T)) {
 	if given, err := strconv.Atoi(os.Getenv("SEALIFT_HISTORIES")); err == nil {
 		usual = given
@@ -72,8 +72,7 @@ func checkNew(t *testing.T, usual int, property func(*rapid.T)) {
 	rapid.Check(t, property)
 }
 
-// checkHistories draws histories, each in a directory in memory. By default there are
-// usual ones.
+// checkHistories draws histories, each in a directory in memory. usual is their default number.
 func checkHistories(t *testing.T, usual int, history func(t *rapid.T, dir string)) {
 	if given, err := strconv.Atoi(os.Getenv("SEALIFT_HISTORIES")); err == nil {
 		setFlag(t, "rapid.checks", strconv.Itoa(given)) // new ones each time
@@ -93,7 +92,7 @@ func checkHistories(t *testing.T, usual int, history func(t *rapid.T, dir string
 	})
 }
 
-// drawSame lets a test draw so many times, and the same in each run.
+// drawSame sets the number of checks of a test, which draws the same values in each run.
 func drawSame(t *testing.T, checks int) {
 	setFlag(t, "rapid.seed", "20261122")
 	setFlag(t, "rapid.checks", strconv.Itoa(checks))
@@ -134,7 +133,7 @@ func (h *history) read(places int) {
 	require.NoError(h.t, err)
 }
 
-// editSome does up to so many things between two runs.
+// editSome makes at most most changes between two runs.
 func (h *history) editSome(most int) {
 	want := h.now.clone()
 	for range between(h.t, "edits", 0, most) {
@@ -145,7 +144,7 @@ func (h *history) editSome(most int) {
 	require.Equal(h.t, want, h.now, "the trees are not what the edits should have made")
 }
 
-// draw draws a command, often the one before.
+// draw draws a command. It often repeats the previous one.
 func (h *history) draw() command {
 	if h.last != nil && chance(h.t, "the same", 3) {
 		return *h.last
@@ -155,8 +154,8 @@ func (h *history) draw() command {
 	return c
 }
 
-// run runs a command to its end and judges it. With a twin, the outcome must not depend
-// on the number of workers.
+// run runs a command to its end and judges it. If twin is true, it also checks that the
+// outcome does not depend on the number of workers.
 func (h *history) run(c command, twin bool) {
 	before := h.now
 	f := predict(before, c)
@@ -171,7 +170,7 @@ func (h *history) run(c command, twin bool) {
 	h.judge(before, c, o, broken)
 }
 
-// settled reports whether no interrupted run has left something.
+// settled reports whether the snapshot has no leftovers of an interrupted run.
 func (s snapshot) settled() bool {
 	return !slices.ContainsFunc(s.places, func(p place) bool { return len(p.tree.leftovers()) > 0 })
 }
@@ -226,17 +225,17 @@ func (h *history) compareTwin(before snapshot, c command, first observation) (br
 // clockTick is longer than the granularity of the times that a kernel gives to changes.
 const clockTick = 10 * time.Millisecond
 
-// An ending runs a command that is interrupted. It returns nothing if the run did not
-// come to its own end, and else what it has reported. exact says that a run that was
-// interrupted has written all of a manifest or nothing of it.
+// An ending runs a command and interrupts it. If the run ended before the interruption, o has its
+// reports; otherwise o is nil. The result exact is true if an interrupted run has written each
+// manifest either completely or not at all.
 type ending func(c command) (o *observation, exact bool)
 
-// interrupt begins a command, which how ends somewhere, and repeats it.
+// interrupt lets how interrupt a command, and then repeats the command.
 func (h *history) interrupt(c command, how ending) {
 	first := h.now
 	f := predict(first, c)
 	h.origin.learnLines(first)
-	time.Sleep(clockTick) // no edit is as young as the run
+	time.Sleep(clockTick) // every edit must be older than the run
 	o, exact := how(c)
 	if f.refused && !exact && !o.refused {
 		f.doubt("the destination that must be refused was lost")
@@ -263,18 +262,17 @@ func (h *history) interrupt(c command, how ending) {
 	h.judge(first, c, again, broken)
 }
 
-// judgeRepetition says how the run that repeats an interrupted one has not repaired what
-// that has left.
+// judgeRepetition returns what the repeated run has not repaired after an interrupted one.
 func (f *forecast) judgeRepetition(left snapshot, c command, o observation) (broken []string) {
 	now := predict(left.visible(), c)
 	switch {
 	case !f.repeatable(c):
-	case o.refused && now.refused: // what a failed run has listed can have a signature
+	case o.refused && now.refused: // a file that the failed run listed can have a signature
 	default:
 		broken = f.repaired(o)
 	}
-	// A copy of the source's own manifest may have arrived before the run's: its lines are
-	// those of an earlier run then, as far as anybody can see. The invariants hold.
+	// The interrupted run may have copied the source's own manifest and not yet written its own.
+	// Nothing distinguishes that file from a manifest of an earlier run. Only the invariants hold.
 	if slices.ContainsFunc(f.results, func(r result) bool { return r.levels.highest != noLevel }) {
 		return nil
 	}
@@ -290,8 +288,8 @@ func (s snapshot) visible() snapshot {
 	return v
 }
 
-// repeatable reports whether a second run of the command must leave what the first one
-// has left, wherever that ended.
+// repeatable reports whether a second run of the command must have the same result as the first
+// one, wherever the first one was interrupted.
 func (f *forecast) repeatable(c command) bool {
 	if f.unsure != "" || f.crossed || c.Policy == engine.PolicyNever {
 		return false
@@ -321,14 +319,14 @@ func (h *history) stop(c command) (*observation, bool) {
 	return &o, true
 }
 
-// kill runs a command up to the death of its process.
+// kill runs a command in a process that it kills at an operation.
 func (h *history) kill(c command) (*observation, bool) {
 	_, err := c.runKilled(h.state(), int64(number(h.t, "last operation", operations)))
 	require.NoError(h.t, err)
 	return nil, true
 }
 
-// fail runs a command of which operations fail.
+// fail runs a command in which operations fail.
 func (h *history) fail(c command) (*observation, bool) {
 	o, err := c.runFailing(h.state(), injectedFailure{
 		First: 1 + int64(number(h.t, "first failure", operations)),

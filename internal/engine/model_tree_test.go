@@ -25,7 +25,7 @@ type tree map[string]node
 type node struct {
 	kind  nodeKind
 	data  string // content of a file, target of a symbolic link
-	mtime int64  // nanoseconds; 0 for directories, whose times the model does not follow
+	mtime int64  // nanoseconds; 0 for directories, because the model ignores their times
 	mode  uint32 // permissions of a file; 0 for others
 }
 
@@ -170,8 +170,8 @@ func readNode(p string) (node, error) {
 	return node{}, fmt.Errorf("%s is a %s", p, info.Mode().Type())
 }
 
-// writeTree makes the directory dir, which holds have, hold want. It touches nothing
-// that is equal in both.
+// writeTree changes the content of the directory dir from have to want. It does not change entries
+// that are equal in both.
 func writeTree(dir string, have, want tree) error {
 	for _, p := range slices.Backward(have.paths()) {
 		h, w := have[p], want[p]
@@ -259,7 +259,7 @@ func placeDir(i int) string { return fmt.Sprintf("place%d/dst", i) }
 
 func outsideFile(i int) string { return fmt.Sprintf("place%d/%s", i, outsideName) }
 
-// readSnapshot reads what write has written, and what became of it.
+// readSnapshot reads the present state of a snapshot that snapshot.write has written.
 func readSnapshot(dir string, places int) (s snapshot, err error) {
 	if s.source, _, err = readTree(filepath.Join(dir, sourceDir)); err != nil {
 		return s, err
@@ -280,7 +280,7 @@ func readSnapshot(dir string, places int) (s snapshot, err error) {
 	return s, nil
 }
 
-// write makes the snapshot from have, which is on the disk below dir.
+// write changes the files below dir from the snapshot have to s.
 func (s snapshot) write(dir string, have snapshot) error {
 	if err := writeTree(filepath.Join(dir, sourceDir), have.source, s.source); err != nil {
 		return err

@@ -114,7 +114,7 @@ func TestRefusedFastPaths(t *testing.T) {
 						wantClones, wantRanges = 1, 1
 					}
 					if hashes != nil || len(targets) > 1 {
-						wantRanges = 0 // the bytes have to be seen
+						wantRanges = 0 // the program has to read the bytes
 					}
 					require.Equal(t, wantClones, a.clones)
 					require.Equal(t, wantRanges, a.ranges)
@@ -264,7 +264,7 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 			ranges.Add(1)
 		}
 		if ranges.Load() >= 2 && (op == fsys.OpCopyRange || op == fsys.OpRead) {
-			return syscall.ENOSPC // which would give a destination up
+			return syscall.ENOSPC // from a destination, this error would drop it
 		}
 		return nil
 	})

@@ -59,10 +59,10 @@ func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 		o.Cache, o.BlockSize = pipe.CacheDirect, block
 		out := runReported(t, o, &counters.Set{})
 		require.Zero(t, out.summary.Errors)
-		told := slices.DeleteFunc(out.events, func(e Event) bool {
+		reports := slices.DeleteFunc(out.events, func(e Event) bool {
 			return e.Kind != EventWarning || !strings.Contains(e.Err.Error(), "cannot be bypassed")
 		})
-		require.Len(t, told, want, "blocks of %d", block)
+		require.Len(t, reports, want, "blocks of %d", block)
 	}
 }
 

@@ -119,7 +119,7 @@ func TestPendingLinksAreReadAsTheyWereStored(t *testing.T) {
 		p.limit = rapid.SampledFrom([]int{0, 300, 2000, 1 << 20}).Draw(t, "limit")
 		model := map[fsys.ID]*linkGroup{}
 		files := rapid.SampledFrom([]uint64{0, 1, 40}).Draw(t, "files")
-		var out []*linkGroup // that somebody works on
+		var out []*linkGroup // groups that a worker works on
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			file.noWrites = rapid.IntRange(0, 9).Draw(t, "full") == 0
 			id := fsys.ID{Dev: rapid.Uint64Range(0, 1).Draw(t, "dev"), Ino: rapid.Uint64Range(0, files).Draw(t, "ino")}
@@ -252,7 +252,7 @@ func TestPendingLinksOfAnUnreadableFile(t *testing.T) {
 				g, err := p.take(fsys.ID{Ino: 0})
 				require.NoError(t, err)
 				g.release()
-			} else { // a name is copied for itself, which is told once
+			} else { // the run copies each name separately and warns once
 				l := linkGroups{groups: map[fsys.ID]*linkGroup{}, pendingLinks: p}
 				for _, first := range []bool{true, false} {
 					g, err := l.enter(fsys.ID{Ino: 0}, nil, 1)

@@ -356,8 +356,8 @@ func (p *planning) addPrevious() error {
 	return nil
 }
 
-// resumeCatalog informs the catalog of destination i whether the lines of manifests that were moved
-// aside are still right.
+// resumeCatalog passes to the catalog of destination i whether the lines of manifests that were
+// moved aside are still right.
 func (p *planning) resumeCatalog(i int) {
 	if p.trusted[i] {
 		p.targets[i].catalog.Resume(untouched{})

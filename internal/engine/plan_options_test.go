@@ -33,7 +33,7 @@ var notPlanned = map[string]string{
 	"Each":           "of each task",
 }
 
-// everyOption returns options of which each has another value than the default.
+// everyOption returns options that all differ from their defaults.
 func everyOption(t *testing.T) *Options {
 	rules := &filter.List{}
 	require.NoError(t, rules.Exclude("*.tmp"))

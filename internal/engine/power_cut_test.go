@@ -29,7 +29,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// cutTree is a source. Of old, what the first destination has of it already.
+// cutTree returns the source. If old is true, it returns the content of the first destination before
+// the copy.
 func cutTree(old bool) treetest.Dir {
 	at := treetest.Mtime(time.Unix(1_600_000_000, 0))
 	file := func(size int, seed byte, options ...treetest.Option) treetest.Node {
@@ -65,13 +66,13 @@ type cutCase struct {
 	flushesAll bool   // one call flushes the whole disk
 	stopAt     int64  // the operation before which it is stopped and begun again; 0 for none
 	fails      string // the name of a file of the source that cannot be opened
-	few        bool   // the source is what is synced file by file
+	few        bool   // the source has so few files that each is synced separately
 
 	src   string
 	files map[string][]byte // regular files of src
 }
 
-// lines is a manifest of some of the files of a tree, by path.
+// manifestLines returns a manifest of the files at the paths below root.
 func manifestLines(t testing.TB, root string, paths ...string) []byte {
 	t.Helper()
 	var lines []byte
@@ -92,7 +93,7 @@ func (c *cutCase) options(base string, sys *fsys.FS) *Options {
 	}
 }
 
-// clean is nil after a run with exit code 0.
+// clean returns nil after a run with exit code 0, and an error otherwise.
 func clean(s *Summary, err error) error {
 	if err == nil && s.Errors+s.Mismatches+s.Conflicts > 0 {
 		err = fmt.Errorf("%d errors, %d mismatches, %d conflicts", s.Errors, s.Mismatches, s.Conflicts)
@@ -194,7 +195,7 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 	return wrong
 }
 
-// lostPart reports whether a file is content but for zeros and a missing end.
+// lostPart reports whether have differs from content only by zeros and a missing end.
 func lostPart(have, content []byte) bool {
 	if len(have) > len(content) {
 		return false
@@ -294,7 +295,7 @@ func begun(dst string, old map[string][]byte) bool {
 	return changed != nil || missing > 0
 }
 
-// unmarked reports whether a destination is incomplete and nothing in it says so.
+// unmarked reports whether a destination is incomplete and has neither a journal nor a marker.
 func (c *cutCase) unmarked(dst string, old map[string][]byte) (bool, error) {
 	root, err := fsys.OpenRoot(dst)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -311,7 +312,7 @@ func (c *cutCase) unmarked(dst string, old map[string][]byte) (bool, error) {
 	return len(c.gapsAt(dst, old, resume.JournalName(""))) > 0, nil // without work it is no sign
 }
 
-// try cuts the power before the n-th operation, and judges some of what that may leave.
+// try cuts the power before the n-th operation. It judges several of the possible states afterwards.
 // done says that the run had ended.
 func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []string) {
 	complain := func(format string, args ...any) {
@@ -377,9 +378,9 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 }
 
 // The power is cut before each operation of a copy to two destinations, of which one
-// has an earlier copy. Whatever was not flushed is lost, or some of it. Then no manifest
-// and no checkpoint lists what is not there, an incomplete copy has a journal or a marker,
-// the same command completes the copy, and what has ended with 0 has lost nothing.
+// has an earlier copy. Some or all of the unflushed data is lost. Then no manifest and no
+// checkpoint lists lost files, and an incomplete copy has a journal or a marker. The same command
+// completes the copy. A copy that ended with exit code 0 has lost nothing.
 //
 // The cases have nearly the same operations. Each takes every tenth, with another
 // offset; with SEALIFT_SWEEP=all each takes every one, and loses both all of

@@ -109,17 +109,17 @@ func (c *trial) remove() {
 }
 
 func (c *trial) run(o engine.Options) *engine.Summary {
-	var told []string
+	var reports []string
 	o.Report = func(e engine.Event) {
 		if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped {
-			told = append(told, fmt.Sprint(e.Kind, " ", e.Path, ": ", e.Err))
+			reports = append(reports, fmt.Sprint(e.Kind, " ", e.Path, ": ", e.Err))
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // a deadlock is a failure, and not the end of all tests
 	defer cancel()
 	summary, err := engine.Run(ctx, &o, &counters.Set{CountTotals: true})
 	require.NoError(c, err)
-	require.Empty(c, told)
+	require.Empty(c, reports)
 	return summary
 }
 

@@ -17,7 +17,8 @@ import (
 )
 
 // After an interruption, policy protect replaces a file only if it holds nothing but bytes
-// that the source has at the same place, and zeros. Other content may be of another process.
+// that the source has at the same place, and zeros. Another process may have written any other
+// content.
 func TestProtectReplacesOnlyFilesOfAnInterruptedRun(t *testing.T) {
 	t.Parallel()
 	const whole = "the content of the source"

@@ -23,7 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// manyFiles are more than one checkpoint has to do with.
+// manyFiles makes a source with more files than one checkpoint covers.
 func manyFiles(t *testing.T) (source string, files map[string][]byte) {
 	t.Helper()
 	source = filepath.Join(treetest.MemoryDir(t), "src")
@@ -57,7 +57,7 @@ func zero(t *testing.T, path string) {
 	require.NoError(t, os.Chtimes(path, info.ModTime(), info.ModTime()))
 }
 
-// zeroAll does that to every file of a destination.
+// zeroAll calls zero for every file of a destination.
 func zeroAll(t *testing.T, dir string, files map[string][]byte) (count int) {
 	t.Helper()
 	for name := range files {
@@ -190,7 +190,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 				until(&refused)
 			case op == fsys.OpSyncFS:
 				flushed.Store(true)
-			// After the flush a checkpoint writes to its log and forces it; nobody else does
+			// After the flush, the checkpoint writes and syncs its log. No other goroutine does
 			// anything, because the only worker waits.
 			case op == failing && flushed.Load() && refused.CompareAndSwap(false, true):
 				return syscall.EIO
@@ -291,7 +291,7 @@ func TestWithoutSyncTheJournalRecordsNothing(t *testing.T) {
 	}
 	o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
 	o.Sync, o.DirtyWindow = SyncNone, DirtyWindowOff
-	o.Hashes = nil // so that only the journal tells that the files may be torn
+	o.Hashes = nil // so that only the journal shows that the files may be incomplete
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSync || op == fsys.OpSyncFS || op == fsys.OpSyncDrive || op == fsys.OpWriteback {
 			return errors.New("it was forced")

@@ -259,7 +259,7 @@ func TestResumeIgnoresHostileTemporaryFiles(t *testing.T) {
 			require.True(t, bytes.Equal(secret, content), "what is outside was changed")
 		})
 	}
-	t.Run("directory", func(t *testing.T) { // which is nobody's to remove
+	t.Run("directory", func(t *testing.T) { // the run must not remove it
 		dir, source, files := largeSource(t)
 		o := largeOptions(source, filepath.Join(dir, "dst"))
 		stopAt(t, o, secondStop)

@@ -129,20 +129,20 @@ func (c *trial) rewrite() {
 
 // finish runs to the end, with nothing but warnings about journals.
 func (c *trial) finish() *engine.Summary {
-	var told []string
+	var reports []string
 	o := c.options
 	o.Report = func(e engine.Event) {
 		switch e.Kind {
 		case engine.EventCopied, engine.EventSkipped, engine.EventWarning:
 		default:
-			told = append(told, fmt.Sprint(e.Kind, " ", e.Path, " ", e.Target, ": ", e.Err))
+			reports = append(reports, fmt.Sprint(e.Kind, " ", e.Path, " ", e.Target, ": ", e.Err))
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	summary, err := engine.Run(ctx, &o, &counters.Set{})
 	require.NoError(c, err)
-	require.Empty(c, told)
+	require.Empty(c, reports)
 	return summary
 }
 

@@ -61,7 +61,8 @@ func (p *process) fs() *fsys.FS {
 	}}
 }
 
-// pass lets the time pass in which the last attempt is taken for dead, unless it has ended.
+// pass advances the clock by the time after which the last attempt is considered dead. It does
+// nothing if that attempt has ended.
 func (c *plannedCopy) pass() {
 	c.Helper()
 	state, err := c.store(nil).Status(0)

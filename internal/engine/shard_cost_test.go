@@ -18,7 +18,7 @@ import (
 
 // Many tasks meet in the root of a destination, and servers serve one change of a directory after
 // the other. So a task changes the root only to make directories in it, and syncs it once. In the
-// plan it syncs what a finish record promises, each once.
+// plan, it syncs each file and directory that a finish record depends on only once.
 func TestATaskDoesLittleInWhatAllTasksShare(t *testing.T) {
 	t.Parallel()
 	base := treetest.MemoryDir(t)

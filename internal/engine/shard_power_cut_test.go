@@ -17,9 +17,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// After a power cut before any operation of a task, and whatever of its unflushed changes is on
-// the device then, the shard is complete if it is recorded as finished. Otherwise the next attempt
-// completes it. The plan and the destination are on the same device.
+// The power is cut before any operation of a task, and any part of the unflushed changes is lost.
+// If the shard is recorded as finished, it is complete. Otherwise the next attempt completes it. The
+// plan and the destination are on the same device.
 func TestATaskAfterAPowerCut(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -145,7 +145,7 @@ func TestAbsentFiles(t *testing.T) {
 			if c.change != nil {
 				c.change(&o)
 			}
-			if name == "left behind" { // of which another warning tells
+			if name == "left behind" { // another warning reports it
 				o.SourceManifest = SourceManifestStrict
 				require.Zero(t, runReported(t, o, &counters.Set{}).summary.Mismatches)
 				return
@@ -155,7 +155,7 @@ func TestAbsentFiles(t *testing.T) {
 	}
 }
 
-// Paths of a hostile manifest are never opened. They are reported as absent, as any other.
+// The run never opens paths of a hostile manifest that lead outside. It reports them as absent.
 func TestHostileLinesOfASourceManifest(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(treetest.MemoryDir(t), "secret")

@@ -24,8 +24,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// Under every policy, a file that exists at the destination is checked as far as its digest is
-// known. It is not changed where the source does not match its manifest.
+// Under every policy, the run checks an existing file of the destination if its digest is known. It
+// does not change the file if the source does not match its own manifest.
 func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 	t.Parallel()
 	source, other := treetest.Pattern(100, 1), treetest.Pattern(100, 2)
@@ -107,7 +107,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 		require.Empty(t, out.bad(), "the lines are the same")
 		require.EqualValues(t, 5, out.summary.Skipped, "the source's manifest is a file of it")
 	}
-	// B's manifest says something else of one file and of one of two names.
+	// B's manifest lists other digests for one file, and for one of two names of another file.
 	lines := sumLines(map[string][]byte{"one": treetest.Pattern(100, 0), "two": []byte("x"), "three": treetest.Pattern(100, 2), "three-too": []byte("x")})
 	write(t, b, "SHA256SUMS", []byte(lines), since)
 	for _, policy := range []Policy{PolicyDefault, PolicyUpdate} {
@@ -138,9 +138,9 @@ func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 		out := runReported(t, o, &counters.Set{})
 		require.Len(t, out.bad(), 1)
 		requireBroken(t, out.bad()[0], "file")
-		stands, err := os.ReadFile(filepath.Join(c, "file"))
+		have, err := os.ReadFile(filepath.Join(c, "file"))
 		require.NoError(t, err)
-		require.Equal(t, treetest.Pattern(size, 1), stands)
+		require.Equal(t, treetest.Pattern(size, 1), have)
 	}
 }
 
@@ -242,7 +242,7 @@ func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	require.Positive(t, out.summary.Errors)
 	require.NoFileExists(t, filepath.Join(dst, "a"))
 
-	// And one that could not be opened is told; what it is about is copied.
+	// The run reports a manifest that it cannot open, and copies the files that the manifest lists.
 	src, dst = sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n")
 	opens := 0
 	sys = faultfs.New(func(op fsys.Op, name string) error {

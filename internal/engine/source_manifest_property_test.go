@@ -85,8 +85,8 @@ func (c *trial) ownNames(o engine.Options) (names []string) {
 	return names
 }
 
-// names flips a bit in one of the files below root that holds something, and
-// returns all its names, sorted. It is none of the manifests.
+// names flips a bit in one of the files below root and returns all names of that file, sorted. The
+// file is not empty and no manifest.
 func (c *trial) names(root string, manifests map[string]string) []string {
 	var paths []string
 	infos := map[string]os.FileInfo{}

@@ -34,7 +34,8 @@ func TestARepairedSourceGetsItsManifest(t *testing.T) {
 	}
 }
 
-// The same where the first copy was a part of the source.
+// A first run copies a part of a source, and a second run copies all of it. The manifest of the
+// second run replaces the copy of the source's, which it equals.
 func TestAPartialCopyThenTheWhole(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -71,9 +71,9 @@ func TestACorruptFileIsNotCopied(t *testing.T) {
 				lines := readManifest(t, string(sums))
 				require.Len(t, lines, len(files)-len(want)+len(hashes))
 				for path, digest := range lines {
-					stands, err := os.ReadFile(filepath.Join(target, path))
+					content, err := os.ReadFile(filepath.Join(target, path))
 					require.NoError(t, err)
-					require.Equal(t, sha(string(stands)), digest)
+					require.Equal(t, sha(string(content)), digest)
 				}
 			}
 			spoil(t, filepath.Join(b, victim)) // the bit back
@@ -131,7 +131,7 @@ func TestEveryFormOfALineIsChecked(t *testing.T) {
 	}
 }
 
-// A name with all that an escape is for.
+// The line of a name with every character that needs an escape is checked.
 func TestTheLineOfAnEscapedNameIsChecked(t *testing.T) {
 	t.Parallel()
 	name := "new\nline \\ back\rreturn"
@@ -189,7 +189,7 @@ func manyDigests(n int) (list []string) {
 func TestHardLinksWithDifferentLines(t *testing.T) {
 	t.Parallel()
 	right, wrong := sha("content"), sha("rotten")
-	for mask := range 8 { // which of the three names are promised wrongly
+	for mask := range 8 { // which of the three names have a wrong line
 		for _, workers := range []int{1, 4} {
 			var lines string
 			var good, bad []string
@@ -259,7 +259,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 		requireBroken(t, out.bad()[0], "a")
 		require.NoFileExists(t, filepath.Join(dst, "a"))
 	}
-	// A digest of the right length in the manifest of another kind is no promise.
+	// A digest of the right length in the manifest of another hash is not an expected digest.
 	src, dst := sourceWithManifest(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
 	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
 }

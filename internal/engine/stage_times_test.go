@@ -139,7 +139,7 @@ func TestTimeOfEachStage(t *testing.T) {
 					for _, share := range s.Shares {
 						sum += share.Share
 					}
-					require.InDelta(t, 1, sum, 0.01, "the run waited for somebody all the time")
+					require.InDelta(t, 1, sum, 0.01, "the shares of the wall time add up to 1")
 					var most StageSummary
 					for _, stage := range s.Stages {
 						require.LessOrEqual(t, stage.Time, s.Elapsed*time.Duration(workers+8), "%+v", stage)

@@ -24,7 +24,7 @@ func TestStreamsAreReportedOncePerKind(t *testing.T) {
 	asked := 0
 	o := options(src, dst)
 	o.Workers = 1
-	for run := range 2 { // the second time what stands at the destination is asked, too
+	for run := range 2 { // the second run reads the destination's attributes, too
 		sys := faultfs.New(func(op fsys.Op, _ string) error {
 			if op == fsys.OpGetXattr {
 				asked++
@@ -35,16 +35,16 @@ func TestStreamsAreReportedOncePerKind(t *testing.T) {
 		o.FS = sys
 		out := watched(t, o)
 		require.Zero(t, out.summary.Errors, "%v", out.bad())
-		told := map[string]int{}
+		reports := map[string]int{}
 		for _, e := range out.bad() {
 			require.Equal(t, EventWarning, e.Kind)
-			told[e.Err.Error()]++
+			reports[e.Err.Error()]++
 		}
 		if run == 0 {
 			require.Greater(t, asked, 20, "of every file")
-			require.Len(t, told, 2)
+			require.Len(t, reports, 2)
 		}
-		for text, times := range told {
+		for text, times := range reports {
 			require.Regexp(t, "^its (streams|encryption), and perhaps the same of others, cannot be kept", text)
 			require.Equal(t, 1, times)
 		}

@@ -156,8 +156,8 @@ func (t *target) flush(r *run) error {
 	if r.opts.Sync == SyncNone {
 		return nil
 	}
-	// Symbolic links cannot be synced separately, so the file system is synced even if every file
-	// was.
+	// The run needs this flush even if every file was synced separately, because symbolic links
+	// cannot be synced.
 	if t.Name == "" && t.root.SyncFSReliable() {
 		few, err := t.durables.sync(t.root)
 		if err != nil {
@@ -195,7 +195,7 @@ func (t *target) syncMadeDirs() error {
 }
 
 // checkName returns an error if the destination's path now leads to another directory or to none.
-// The destination was renamed, removed or unmounted, or another file system was mounted over it.
+// The destination was then renamed, removed or unmounted, or another file system is mounted over it.
 func (t *target) checkName() error {
 	have, err := t.root.Stat()
 	if err != nil {

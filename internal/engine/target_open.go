@@ -344,7 +344,7 @@ func (t *target) leaveAsFound() {
 	t.catalog = nil
 }
 
-// undo removes what open has created, if nothing will be copied.
+// undo removes what open has created, when nothing will be copied.
 func (t *target) undo() {
 	if t.catalog != nil {
 		t.catalog.Close()

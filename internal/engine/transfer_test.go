@@ -48,7 +48,7 @@ var mutations = map[string]func(path string, n int) error{
 }
 
 // A file that changes while it is read is read again, three times at most, and then reported.
-// The file that it would replace stays.
+// The existing file at the destination stays.
 func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 	t.Parallel()
 	for name, mutate := range mutations {
@@ -60,19 +60,19 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 						src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 						path := filepath.Join(src, "file")
 						write(t, src, "file", treetest.Pattern(size, 1), since)
-						var stood []byte
+						var existing []byte
 						policy := PolicyAlways
 						switch old {
 						case "same size":
-							stood, policy = treetest.Pattern(size, 2), PolicyChecksum
-							stood[0] = treetest.Pattern(1, 1)[0]
+							existing, policy = treetest.Pattern(size, 2), PolicyChecksum
+							existing[0] = treetest.Pattern(1, 1)[0]
 						case "other":
-							stood = []byte("old")
+							existing = []byte("old")
 						}
-						if stood != nil {
-							write(t, dst, "file", stood, longAgo)
+						if existing != nil {
+							write(t, dst, "file", existing, longAgo)
 						}
-						// One mutation in each reading: between the first look and the last.
+						// One mutation in each reading, after the first stat and before the last one.
 						var mu sync.Mutex
 						reading, done, tick := true, 0, 0
 						sys := faultfs.New(func(op fsys.Op, _ string) error {
@@ -114,10 +114,10 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 						require.GreaterOrEqual(t, done, 3)
 						require.Len(t, errs, 1)
 						require.ErrorIs(t, errs[0], errChanged)
-						if stood == nil {
+						if existing == nil {
 							require.ErrorIs(t, err, os.ErrNotExist)
 						} else {
-							require.Equal(t, string(stood), string(have))
+							require.Equal(t, string(existing), string(have))
 						}
 						_, err = os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
 						require.ErrorIs(t, err, os.ErrNotExist, "what was not committed is not listed, and an empty list is none")
@@ -301,8 +301,8 @@ func TestASymlinkWithSeveralNamesMeetsANewerOne(t *testing.T) {
 	require.Equal(t, "elsewhere", target)
 }
 
-// The source changes while it is read for the second destination, after the first one got
-// an earlier state: both get the last state, although the first one's is newer by then.
+// The first destination has a copy of the source. The source then changes while it is read for the
+// second destination. Both get the last state, although the copy at the first one is newer by then.
 func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyAlways} {
@@ -426,8 +426,8 @@ func TestANameExchangedForAFileOfTheSameSizeAndTime(t *testing.T) {
 	}
 }
 
-// Policy never leaves a file that an interrupted run may have damaged, with a warning, also if
-// it cannot be read. It is counted like any other that is left.
+// Policy "never" does not change a file that an interrupted run may have damaged, even if the file
+// cannot be read. The run warns, and counts the file as left alone.
 func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)

@@ -118,8 +118,8 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 }
 
 // sourceChanged reports whether a file of the source has changed since it was copied: its size or
-// mtime differs from that of the copy. source and there describe the two files. If the copy does not
-// keep mtimes, a source that is newer than the start of the run counts as changed.
+// mtime differs from that of the copy. The parameters source and there describe the two files. If the
+// copy does not keep mtimes, a source that is newer than the start of the run counts as changed.
 func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) bool {
 	switch {
 	case there.Size != source.Size:

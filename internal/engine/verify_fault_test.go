@@ -23,13 +23,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// The sweep over the phase in which everything is read back: each operation of
-// it fails once, while some files have rotted. Whatever fails is told or makes
-// no difference, what has rotted is told nevertheless, no manifest lists what
-// was not read, and running again mends everything.
+// The sweep lets each operation of the read-back fail once, while some files are corrupt. The run
+// reports each failure, or the failure makes no difference. It reports the corrupt files in any
+// case. No manifest lists a file that was not read. A second run completes the copy.
 
-// The three that have rotted: at the first destination, at the second, and at
-// the source.
+// The corrupt files: at the first destination, at the second one, and in the source.
 const (
 	rottenFirst  = "b/inline"
 	rottenSecond = "link"
@@ -91,7 +89,7 @@ func (s *verifySweep) fresh(name string) []string {
 	return targets
 }
 
-// complaints are what must never be.
+// complaints returns what no failure excuses.
 func (s *verifySweep) complaints(targets []string, out *runReport) (list []string) {
 	complain := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for i, target := range targets {
@@ -120,21 +118,21 @@ func (s *verifySweep) complaints(targets []string, out *runReport) (list []strin
 				return e.Path == path || e.Target == target && (e.Path == "" || e.Kind == EventTargetLost)
 			})
 			if !good(path) && !about {
-				complain("destination %d: nothing is told of %s", i+1, path)
+				complain("destination %d: no report about %s", i+1, path)
 			}
 			if _, ok := lines[path]; !ok && !about {
-				complain("destination %d: %s is not listed, and nothing told", i+1, path)
+				complain("destination %d: %s is not listed, without a report", i+1, path)
 			}
 		}
 		if fileExists(filepath.Join(target, rotten)) {
-			told := slices.ContainsFunc(out.bad(), func(e Event) bool { return e.Path == rotten && e.Target == target })
-			if !told && out.summary.Targets[i].Lost == nil {
-				complain("destination %d: %s has rotted, keeps its name, and nothing is told", i+1, rotten)
+			reported := slices.ContainsFunc(out.bad(), func(e Event) bool { return e.Path == rotten && e.Target == target })
+			if !reported && out.summary.Targets[i].Lost == nil {
+				complain("destination %d: %s is corrupt and keeps its name, without a report", i+1, rotten)
 			}
 		}
 		if info, err := os.Stat(filepath.Join(target, "b")); err == nil && !info.ModTime().Equal(before) {
 			if !slices.ContainsFunc(out.bad(), func(e Event) bool { return strings.Contains(e.Err.Error(), "input/output") }) {
-				complain("destination %d: the directory's time is %v, and nothing told", i+1, info.ModTime())
+				complain("destination %d: the directory's time is %v, without a report", i+1, info.ModTime())
 			}
 		}
 	}

@@ -55,7 +55,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			}
 			require.EqualValues(t, 2, out.summary.Mismatches)
 			require.Zero(t, out.summary.Errors)
-			require.FileExists(t, filepath.Join(src, "d/b"), "the source is nobody's to move")
+			require.FileExists(t, filepath.Join(src, "d/b"), "the run must not move files of the source")
 			require.Empty(t, aside(t, filepath.Join(src, "d")))
 		}
 	}
@@ -127,9 +127,9 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			require.Zero(t, out.summary.Mismatches)
 			require.EqualValues(t, 2, out.summary.Targets[0].Verified)
 			require.Equal(t, []string{"d/a", "z"}, listed(t, dst))
-			stands, err := os.ReadFile(filepath.Join(dst, "d/a"))
+			have, err := os.ReadFile(filepath.Join(dst, "d/a"))
 			require.NoError(t, err)
-			require.Equal(t, content, stands)
+			require.Equal(t, content, have)
 		})
 	}
 }

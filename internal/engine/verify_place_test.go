@@ -81,7 +81,7 @@ func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 				require.Len(t, names, 1)
 				require.Equal(t, c.plain, names[0] == readback.BadPrefix+c.name)
 				require.LessOrEqual(t, len(names[0]), fsys.MaxName)
-				require.False(t, strings.HasSuffix(names[0], ".tmp"), "nobody takes it for a temporary")
+				require.False(t, strings.HasSuffix(names[0], ".tmp"), "the name is not that of a temporary")
 				continue
 			}
 			require.Len(t, names, 2)

@@ -134,9 +134,9 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 				case firsts == 1:
 					other = name
 				case firsts == 2 && name == other:
-					reached, wait = widened, looked // until the second has looked at the mode
+					reached, wait = widened, looked // until the second worker has read the mode
 				case name != other && firsts == 3:
-					reached, wait = looked, back // until the first has put it back
+					reached, wait = looked, back // until the first worker has restored the mode
 				}
 			case fsys.OpTimes:
 				reached = back
@@ -264,16 +264,16 @@ func TestAReadErrorAtAFullDestinationIsReported(t *testing.T) {
 	o.FS = sys
 	out := runReported(t, o, c)
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
-	told := false
+	reported := false
 	for _, e := range out.bad() {
-		told = told || e.Path == "a" && e.Target == targets[0]
+		reported = reported || e.Path == "a" && e.Target == targets[0]
 	}
 	require.FileExists(t, filepath.Join(targets[0], readback.BadPrefix+"a"))
-	if !told {
-		t.Errorf("nothing is told of a:\n%s", out)
+	if !reported {
+		t.Errorf("no report about a:\n%s", out)
 	}
 	if have := strings.Join(listed(t, targets[0]), " "); have != "b c" {
-		t.Errorf("what stands and can be read is b and c; listed is %q", have)
+		t.Errorf("only b and c are complete and readable, but the manifest lists %q", have)
 	}
 }
 

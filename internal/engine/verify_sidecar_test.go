@@ -66,10 +66,10 @@ func TestFailFastStopsReading(t *testing.T) {
 	c := &counters.Set{}
 	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "a-bad")) })
 	var after atomic.Int64
-	told := atomic.Bool{}
+	reported := atomic.Bool{}
 	first := sys.Fault
 	sys.Fault = func(c fsys.Call) error {
-		if c.Op == fsys.OpRead && told.Load() {
+		if c.Op == fsys.OpRead && reported.Load() {
 			after.Add(1)
 		}
 		return first(c)
@@ -78,12 +78,12 @@ func TestFailFastStopsReading(t *testing.T) {
 	o.Workers, o.FailFast = 2, true
 	o.Report = func(e Event) {
 		if e.Kind == EventMismatch {
-			told.Store(true)
+			reported.Store(true)
 		}
 	}
 	o.FS = sys
 	_, err := Run(t.Context(), &o, c)
 	require.NoError(t, err)
 	t.Log(after.Load())
-	require.Less(t, after.Load(), int64(100), "reads after the first failure was told")
+	require.Less(t, after.Load(), int64(100), "reads after the first failure was reported")
 }

@@ -274,7 +274,7 @@ func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 	for name, c := range map[string]struct {
 		take  func(path string) error
 		kind  EventKind
-		stays bool // what took the name
+		stays bool // the entry that took the name stays
 		equal bool // the right content: nothing is wrong with it
 	}{
 		"removed": {take: os.Remove, kind: EventFailed},
