@@ -77,8 +77,8 @@ func (s *situation) observed(o Options) observation {
 	return seen
 }
 
-// afterInterruption maps the decision of the policy about a regular file to the decision after an
-// interrupted run, see docs/guarantees.md. A file that the journal lists is up to date. The run
+// afterInterruption maps the decision of the policy about a regular file to the one after an
+// interrupted run. docs/guarantees.md describes the rules. A file that the journal lists is up to date. The run
 // compares any other file that has changed since, and replaces it if size or content differ. Policy
 // "never" leaves that file unchanged.
 var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOtherSize string }{
