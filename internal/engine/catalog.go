@@ -42,8 +42,8 @@ func (r *run) openManifests() {
 }
 
 // linesMemory returns how many bytes the lines of the manifests may use in memory. If memory is
-// short, the kernel needs most of it. It holds the inodes and directory entries that a run opens,
-// and the metadata that a journaling file system has not yet written.
+// short, the kernel needs most of it. The kernel holds the inodes and directory entries that a run
+// opens, and the metadata that a journaling file system has not yet written.
 func (r *run) linesMemory() int {
 	if r.memory > 0 {
 		return int(min(manifest.DefaultMemory, r.memory/32))
@@ -88,8 +88,8 @@ func (t *target) openCatalog(r *run) (err error) {
 	return nil
 }
 
-// checkGiven refuses to replace a single file if that would make a manifest beside the file wrong
-// that Sealift has not written. For this check it reads source and destination one additional time.
+// checkGiven refuses to replace a single file if a manifest beside it would become wrong and Sealift
+// did not write that manifest. For this check it reads source and destination one additional time.
 func (r *run) checkGiven(t *target) error {
 	src, digests, err := r.digestFile(r.source, r.route.Name, r.clock)
 	if err != nil {

@@ -292,7 +292,7 @@ func (r *run) sendResult(e *entry) {
 	if e.kind == fsys.Regular && !cut {
 		r.counters.Files.Add(1)
 		rest := e.meta.info.Size - e.counted
-		counters.Grow(&r.counters.Unread, max(rest, 0)) // counted in one step, so excluded from rates
+		counters.Grow(&r.counters.Unread, max(rest, 0)) // the run did not read these bytes, so rates exclude them
 		counters.Grow(&r.counters.Bytes, rest)
 	}
 }

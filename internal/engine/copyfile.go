@@ -16,8 +16,8 @@ import (
 //	decideAll      undecided → comparing, moving, keeping, or finished at once
 //	prepareSource  reads what the description of the source still lacks
 //	compare        comparing → moving, keeping, or finished (compare.go)
-//	unshareKept    keeping → moving, where the metadata of other names would change, finished as
-//	               a link, or comparing, before policy "protect" does that
+//	unshareKept    keeping → comparing, moving, or finished as a link, if new metadata would also
+//	               change other names of the existing file
 //	move           moving → finished; undecided if another process took the name (move.go)
 //	recheckKept    keeping → comparing, if the digests of an earlier run differ from what was read
 //	keepAll        keeping → finished (keep.go)
@@ -151,8 +151,8 @@ func (r *run) prepareSource(e *entry) error {
 }
 
 // unshareKept replaces a kept file if updating its metadata would also change other names of
-// that file: by a link to the group's primary, or by a new file. Policy "protect" replaces no file
-// that differs, so a file whose content was not compared is compared first.
+// that file. The replacement is a link to the group's primary, or a new file. Policy "protect"
+// replaces no file that differs, so a file whose content was not compared is compared first.
 func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())

@@ -38,7 +38,7 @@ type observation struct {
 	sameTime bool // as far as the destination's file system can tell
 	newer    bool // the existing entry is newer than the source's
 	sameNode bool // two entries without data are equal: links with one target, devices with one number
-	ours     bool // this run has given the name to an earlier state of the file
+	ours     bool // this run created the existing entry, perhaps from an earlier state of the source
 	sealed   bool // the destination is a complete bag
 	linkable bool // the destination has a copy of the file under another name, to which this one can be linked
 
@@ -136,7 +136,7 @@ func decideUnsealed(o observation) decision {
 		}
 	}
 	if o.linkable && d.act == actCompare && d.different == actReplace {
-		return decision{act: actReplace} // equal or not, the link has the source's content
+		return decision{act: actReplace} // no comparison is needed: the new link has the source's content
 	}
 	return d
 }
@@ -194,9 +194,9 @@ func (o *observation) listedBefore(d decision) decision {
 
 // suspectBefore decides about a file that a power cut may have damaged. Its size and time prove
 // nothing. The interrupted run wrote the file, so a policy that otherwise reports a conflict allows
-// to replace it. Policy "never" leaves the file unchanged. If the size is right, it compares the file,
-// so that the manifest can list a complete one. Policy "protect" replaces only a partial copy, because another process
-// may have changed the file.
+// to replace it. Under policy "never", the file stays unchanged. If its size is right, the run
+// compares it, so that the manifest can list the file if it is complete. Policy "protect" replaces
+// only a partial copy, because another process may have changed the file.
 func (o *observation) suspectBefore(d decision) decision {
 	suspect := decision{act: d.act, suspect: true, written: o.journal.written}
 	switch {

@@ -27,7 +27,7 @@ type run struct {
 	route      *route.Route
 	source     *fsys.Dir
 	sourceGone atomic.Bool // the root cannot be read any more; this was reported
-	sourceInfo fsys.Info   // of the directory, as it was at the start
+	sourceInfo fsys.Info   // of the source directory at the start of the run
 	targets    []*target
 	privileged bool
 	mode       mode
@@ -68,7 +68,7 @@ type run struct {
 	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
 	validates    bool             // the source is a bag, and is validated
 	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
-	held         *heldDeclaration // nil if the source has none that is valid
+	held         *heldDeclaration // nil if the source has no valid bagit.txt
 	emptyDirs    emptyDirs
 
 	late struct { // files of the source that have a name of this run's manifests: they are copied last

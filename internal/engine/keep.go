@@ -35,8 +35,8 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	return r.outdated(p.dd.system, o, &e.meta, have)
 }
 
-// outdated reports whether o, a file at the destination that have describes, lacks metadata of
-// m that could be set, or has extended attributes that m lacks.
+// outdated reports whether o lacks metadata of m that could be set, or has extended attributes
+// that m lacks. o is a file at the destination, and have is its description.
 func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info) (bool, error) {
 	if r.differs(s, m.info, have) {
 		return true, nil
@@ -110,8 +110,8 @@ func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
 	return nil
 }
 
-// linkKept replaces a file that has the source's content by a link to the group's primary, which
-// has its metadata, too. It returns false if it has not finished the transfer so.
+// linkKept replaces a file that has the source's content by a link to the group's primary. The
+// primary has the source's metadata, too. linkKept reports whether it finished the transfer.
 func (r *run) linkKept(e *entry, p *transfer, group *linkGroup) (bool, error) {
 	if !group.linkable(e, p) {
 		return false, nil

@@ -116,8 +116,8 @@ func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error
 	return g, err
 }
 
-// reportCopied warns of each name under which a file was copied before the run found,
-// under another of its names, that it does not match the source's manifest.
+// reportCopied warns of the names of a file that were copied before and that no manifest confirms.
+// Under another of its names, the file does not match the source's manifest.
 func (r *run) reportCopied(e *entry, g *linkGroup) {
 	for _, l := range g.primaries {
 		if l.dd != nil && !l.expected {
@@ -220,7 +220,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 // showsLinks reports whether all names of one file have the same inode number on dir's file
 // system. On sshfs each name has its own.
 func showsLinks(dir *fsys.Dir) (bool, error) {
-	if dir.SyncFSReliable() { // all of these do
+	if dir.SyncFSReliable() { // every file system with a reliable SyncFS shows links
 		return true, nil
 	}
 	file, err := dir.Create(true)
@@ -306,7 +306,8 @@ const minLinkLimit = 1000
 
 // hasAllLinks reports whether the file at the transfer's name has as many links as the file system
 // allows. The run leaves that file unchanged. If the source's file has more names than one file can
-// have, every run would otherwise move links from one copy to another. temp is a free name.
+// have here, the destination has several copies of it. Every run would otherwise move names from one
+// copy to another. temp is a free name.
 func hasAllLinks(p *transfer, temp string) (bool, error) {
 	err := p.dir.Link(p.name, p.dir, temp)
 	if err == nil {

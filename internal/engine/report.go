@@ -132,7 +132,7 @@ type Summary struct {
 	Directories int64 // directories created, without the root
 	Links       int64 // symbolic links copied
 	Specials    int64 // fifos, sockets and device nodes copied
-	HardLinks   int64 // names linked to a file that was copied under another
+	HardLinks   int64 // names linked to a file that was copied under another name
 	Bytes       int64 // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
 	Skipped     int64 // entries other than directories that were not copied: updated, up to date or kept
 	Conflicts   int64
@@ -216,5 +216,5 @@ type TargetSummary struct {
 	Verified  int64        // files that were read back and are equal
 	BackupDir string       // the directory that keeps replaced files; "" if there is none
 	BackedUp  int64        // files in BackupDir that this run replaced
-	Cached    int64        // files of Verified that perhaps came from memory: there is no device, or it is unknown
+	Cached    int64        // files of Verified that the run perhaps read from memory instead of a device
 }

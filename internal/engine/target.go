@@ -88,9 +88,9 @@ func (t *target) place() timing.Place { return timing.Destination(t.index) }
 
 type dropError struct{ err error }
 
-// isOwnWork reports whether this run can have created have, an entry that was found under a name
-// that the run has just created. If not, another user has replaced the run's entry by a directory,
-// or by a link to a file outside. It does not compare owners on file systems mounted below.
+// isOwnWork reports whether have describes an entry that this run can have created. The run has just
+// created an entry of that name. If the result is false, another user has replaced it by a directory,
+// or by a link to a file outside. isOwnWork does not compare owners on file systems mounted below.
 func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
 }

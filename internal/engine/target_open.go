@@ -158,7 +158,7 @@ func (t *target) openExisting(r *run) error {
 	if err != nil {
 		return err
 	}
-	if !t.rootOurs && (t.created || t.Name == "" && info.IsUnfinished()) { // else killed before it was marked
+	if !t.rootOurs && (t.created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
 		t.rootOurs = true
 		if err := resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone); err != nil {
 			return err
@@ -329,8 +329,8 @@ func (t *target) leaveToOther() {
 }
 
 // leaveAsFound removes what this run made at a destination that was dropped before anything
-// was copied to it. A root that stayed without the record that this run created it would
-// never get the source's metadata.
+// was copied to it. The root must not stay without the record that this run created it: no later
+// run would give it the source's metadata.
 func (t *target) leaveAsFound() {
 	if t.log != nil {
 		t.log.Close()

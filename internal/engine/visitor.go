@@ -21,8 +21,8 @@ func (r *run) Enter(d *walk.Dir) bool {
 	return r.mode.enter(r, d)
 }
 
-// enter skips directories with histories, which the catalog copies, and directories that are
-// destinations of this copy, which it reports.
+// enter skips a directory that contains a history, because the catalog copies it. It also skips a
+// directory that is a destination of this copy, and reports it.
 func (treeCopy) enter(r *run, d *walk.Dir) bool {
 	dirs := d.State.(destDirs)
 	if r.isHistory(d) {

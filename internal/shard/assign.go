@@ -186,8 +186,8 @@ func splitKey(key []byte) (k nameKey, err error) {
 type assignment struct {
 	*balance
 	groups []linkGroup
-	large  map[uint64]int // clusters that were placed first, and their shards
-	finest int64          // cost of the largest unit that is a small one
+	large  map[uint64]int // cluster that was placed first → its shard, or minus the number of its link group
+	finest int64          // largest cost of a small unit; see the constant finest
 }
 
 // assign makes the assignment in one pass over all entries.
@@ -208,7 +208,7 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup, cost int64, sh
 		case c.group != 0:
 			r := root(groups, c.group)
 			groups[r].cost = addCost(groups[r].cost, c.alone)
-			if c.names > wholeNames { // too many names to hold until the group is met
+			if c.names > wholeNames { // too many names to hold until the first one with a group comes
 				a.large[c.id] = -int(r)
 			}
 		case c.alone > a.finest || c.names > wholeNames:

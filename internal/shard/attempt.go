@@ -28,7 +28,7 @@ const (
 	endedName     = "ended"
 	candidateName = "candidate"
 	finishedName  = "finished"
-	formerName    = "finished-before" // the record of an earlier attempt, which this one replaces
+	formerName    = "finished-before" // an earlier finish record, in the directory of the attempt that replaces it
 )
 
 const maxAttempts = 999_999
@@ -238,8 +238,8 @@ func (s *Store) tempID(index, number int) string {
 }
 
 // MayCommit returns nil as long as the attempt may commit. The caller must create the temporary
-// file first and commit immediately after the call. A successor then finds and removes each
-// temporary of an attempt that has lost its right.
+// file before the call and commit immediately after it. If the attempt loses its right in between,
+// its successor therefore finds the temporary and removes it.
 func (a *Attempt) MayCommit() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -363,7 +363,7 @@ func (a *Attempt) isOwn() bool {
 // everything that writes for the shard. Without this record, the next attempt has to wait.
 func (a *Attempt) End() error {
 	defer a.Close()
-	if a.finished { // a lost record costs only the wait of an attempt that runs the shard again
+	if a.finished { // if the file is lost, only an attempt that runs the shard again has to wait
 		return a.replaceFile(endedName, "ended\n")
 	}
 	return a.writeFile(endedName, "ended\n")

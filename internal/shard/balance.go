@@ -29,7 +29,8 @@ const (
 	usualShards = 1000
 
 	// finest divides the mean cost of a shard. A unit that costs more than the quotient is placed
-	// separately. A directory whose small entries cost less is never split.
+	// separately. The smaller entries of a directory stay together if their total cost is not
+	// above the quotient.
 	finest = 20
 
 	// wholeNames limits the names of a directory that is never split, because the planner holds
@@ -75,7 +76,7 @@ type balance struct {
 	loads []int64 // cost of each shard
 	space []int64 // cost of the small units that each shard can take; set by level
 	shard int     // gets the next small unit
-	next  int64   // cost of the small units that shard has got so far
+	next  int64   // cost of the small units in that shard so far
 }
 
 func newBalance(shards int) *balance { return &balance{loads: make([]int64, shards)} }
@@ -105,7 +106,7 @@ func (b *balance) placeLarge(units []unit) []int {
 // with the least cost get the most, so that these shards have equal costs afterwards.
 func (b *balance) level(small int64) {
 	sorted := slices.Sorted(slices.Values(b.loads))
-	var below float64 // of the shards that get something
+	var below float64 // total cost of the shards that get small units
 	level := float64(small) / float64(len(sorted))
 	for i, load := range sorted {
 		below += float64(load)

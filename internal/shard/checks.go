@@ -120,7 +120,7 @@ func (p *Planner) AddCheck(c *Check, size int64) error {
 	return p.mu.err
 }
 
-// WriteChecks writes the plan of a verification, as Write does that of a copy.
+// WriteChecks writes the plan of a verification. Write does the same for a copy.
 func (p *Planner) WriteChecks(ctx context.Context, checks *Checks) (*Plan, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -66,7 +66,8 @@ const (
 // Of reports whether the directory was absent at a destination.
 func (a Absence) Of(target int) bool { return a[target] == absent }
 
-// NewAbsence makes an Absence of a value for each destination.
+// NewAbsence makes an Absence from one value for each destination, true where the directory was
+// absent.
 func NewAbsence(absentAt []bool) Absence {
 	text := make([]byte, len(absentAt))
 	for i, yes := range absentAt {
@@ -190,8 +191,8 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	return append(dst, '\n')
 }
 
-// appendTime appends SECONDS.NANOSECONDS. Seconds may be negative; the nine digits are always added
-// to them.
+// appendTime appends SECONDS.NANOSECONDS, with nine digits after the point. The time is the sum of
+// both parts, also if SECONDS is negative.
 func appendTime(dst []byte, t fsys.Time) []byte {
 	dst = strconv.AppendInt(dst, t.Sec, 10)
 	point := len(dst)

@@ -17,7 +17,7 @@ import (
 type Line struct {
 	Path    string
 	Digests hash.Digests // one for each of Options.Hashes; nil if none are known
-	Size    int64        // of the file with the digests, bytes
+	Size    int64        // bytes of the file that has Digests
 	Mtime   int64        // of that file, seconds since 1970
 
 	Created, Replaced bool // by the attempt

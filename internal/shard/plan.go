@@ -57,7 +57,7 @@ const (
 	KindVerify = "verify"
 )
 
-// Options are the options of the copy that its result depends on. Options that depend on the
+// Options are those options of a copy that can change its result. Options that depend on the
 // machine, such as the number of workers, belong to each task. The values are those of the flags.
 type Options struct {
 	Hashes         []hash.Algorithm `json:"hashes"`
@@ -95,7 +95,7 @@ type Target struct {
 	Level int `json:"level"` // of its manifest names, see package catalog
 }
 
-// Sample is an entry of the source by which a task recognises it.
+// Sample is an entry of the source. A task recognises the source by its samples.
 type Sample struct {
 	Path Text   `json:"path"`
 	Ino  uint64 `json:"ino"`

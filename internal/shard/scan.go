@@ -21,7 +21,7 @@ type ScanOptions struct {
 	// Targets are the open directories of the destinations. Scan checks which directories of the
 	// source are absent there. It does not close Targets.
 	Targets []*fsys.Dir
-	// Made has, for each of Targets, whether this copy has made it.
+	// Made has one element for each of Targets: true if this copy has made the destination.
 	Made []bool
 	// Enter, if set, reports whether a directory is listed. Calls may be concurrent.
 	Enter func(d *walk.Dir) bool
@@ -113,8 +113,8 @@ func (s *scan) Enter(d *walk.Dir) bool {
 }
 
 // counterpart opens the directory called name at a destination. absent is true if no entry has the
-// name. If the entry is no directory or cannot be opened, there is nil and absent is false: the
-// tasks report the problem.
+// name. If the entry is no directory or cannot be opened, counterpart returns nil and false. The
+// tasks then report the problem.
 func counterpart(up *fsys.Handle, upAbsent bool, name string) (there *fsys.Handle, absent bool) {
 	if up == nil {
 		return nil, upAbsent
