@@ -37,7 +37,7 @@ and writes manifests beside it. If SRC is a bag, it is validated in the same
 read and copied unchanged.
 
 ` + mhlHelp + `
-The comment of a generation is "Copy of SRC to DST" by default.
+The default comment of an ASC MHL generation is "Copy of SRC to DST".
 
 ` + filterHelp + ` A directory in --files-from includes everything below it.
 
@@ -107,9 +107,8 @@ file by a directory.`
 
 // verifyHelp explains the modes, as policyHelp does.
 const verifyHelp = "`MODE`: read the copy back and compare it\n" + `off   do not read it back
-dest  read each destination, from the device
-      and not from memory where there is a
-      device; --verify alone means dest
+dest  read each destination, from its device
+      if it has one; --verify alone means dest
 full  read the source again, too`
 
 // sourceManifestHelp explains the modes, as policyHelp does.

@@ -45,10 +45,10 @@ func (f *mhlFlags) asc() bool { return f.given() && !f.kind.classic }
 var mhlHelp = `--mhl writes a generation of an ASC MHL history to the directory ascmhl. LIST is
 a comma-separated list of digests: ` + inWords(namesOf(mhl.Algorithms())) + `.
 AUTHOR is "NAME[,email=...][,phone=...][,role=...]". PATTERN has the syntax of
-.gitignore; this and all later generations leave out the paths that it matches.
+.gitignore; the new generation and all later ones leave out paths that match it.
 
 --mhl=classic writes a media hash list (MHL 1.1) into the root of the tree. Its
-name is that of the root and the time. --mhl=classic,md5 chooses its digests
+name is ROOT_DATE_TIME.mhl. --mhl=classic,md5 chooses its digests
 (default ` + string(classic.Algorithms()[0]) + `).`
 
 // define defines the flags. kinds completes the help of --mhl: "write ".
