@@ -140,8 +140,10 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 			return nil, nil
 		}
 	}
-	if c.marksLines() && l.prev.index.Stays(file) {
-		return digest, nil
+	if c.marksLines() {
+		if stays, err := l.prev.index.Stays(file); stays || err != nil {
+			return digest, err
+		}
 	}
 	for _, dir := range c.fallen {
 		if strings.HasPrefix(file, dir) {

@@ -205,7 +205,7 @@ func ourFrames(stack string) string {
 	var b strings.Builder
 	lines := strings.Split(stack, "\n")
 	for i := 0; i+1 < len(lines); i++ {
-		if strings.Contains(lines[i], "/internal/engine.") && !strings.Contains(lines[i], "injector") {
+		if strings.Contains(lines[i], "sealift/internal/") && !strings.Contains(lines[i], "injector") {
 			_, function, _ := strings.Cut(lines[i], "/internal/")
 			name, _, _ := strings.Cut(function, "(0x")
 			place := filepath.Base(strings.TrimSpace(lines[i+1]))

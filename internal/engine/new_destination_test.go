@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 	"io/fs"
 	"strconv"
+	"sync/atomic"
 )
 
 // atFirst calls f once, just before the first operation op on name.
@@ -147,9 +148,10 @@ func TestNewDirectoryOfAKilledCopyGetsTheSourcesMode(t *testing.T) {
 	unmarked := 0
 	for n := range 60 {
 		dst := filepath.Join(base, strconv.Itoa(n))
-		left := n
+		var left atomic.Int64
+		left.Store(int64(n))
 		sys := faultfs.New(func(fsys.Op, string) error {
-			if left--; left < 0 { // everything fails from here on, so nothing is cleaned up
+			if left.Add(-1) < 0 { // everything fails from here on, so nothing is cleaned up
 				return killed
 			}
 			return nil
@@ -158,7 +160,7 @@ func TestNewDirectoryOfAKilledCopyGetsTheSourcesMode(t *testing.T) {
 		o.Workers = 1
 		_, _ = within(t, 10*time.Second, o)
 		_, made := os.Lstat(dst)
-		if _, marked := os.Lstat(filepath.Join(dst, resume.JournalName(""), "root")); made == nil && marked != nil && left < 0 {
+		if _, marked := os.Lstat(filepath.Join(dst, resume.JournalName(""), "root")); made == nil && marked != nil && left.Load() < 0 {
 			unmarked++
 		}
 		_, err := within(t, 10*time.Second, options(src, dst))

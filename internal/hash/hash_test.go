@@ -217,7 +217,7 @@ func TestDocsNameTheHashesWithoutStates(t *testing.T) {
 	last := len(without) - 1
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "guarantees.md"))
 	require.NoError(t, err)
-	want := strings.Join(without[:last], ", ") + " and " + without[last] + " cannot save their state"
+	want := strings.Join(without[:last], ", ") + " and " + without[last] + " cannot save that state"
 	require.True(t, strings.Contains(strings.Join(strings.Fields(string(page)), " "), want), want)
 }
 

@@ -149,8 +149,11 @@ func (w *Window) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error)
 	size := int(max(min(windowSize, w.file.size-offset), 0))
 	w.bytes = slices.Grow(w.bytes[:0], size)[:size]
 	w.start = offset
-	n, _ := w.file.src.ReadAt(w.bytes, offset) // a later read returns the error again
+	n, err := w.file.src.ReadAt(w.bytes, offset)
 	w.bytes = w.bytes[:n]
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read line at byte %d: %w", offset, err)
+	}
 	if line, found := w.line(offset); found {
 		return append(buf[:0], line...), nil
 	}

@@ -19,7 +19,7 @@ func TestDocsListEveryAlgorithm(t *testing.T) {
 	require.NoError(t, err)
 	quoted := func(names ...string) string { return "`" + strings.Join(names, "`, `") + "`" }
 	answer := map[bool]string{true: "yes", false: "no"}
-	rows := "| `--hash` | written as | tags | a digest has | known by its length | state can be saved |\n|---|---|---|---|---|---|\n"
+	rows := "| `--hash` | written as | tags | a digest has | known by its length | resumes from a saved state |\n|---|---|---|---|---|---|\n"
 	for _, a := range hash.All() {
 		written := "only read"
 		if a.FileName() != "" {

@@ -24,14 +24,13 @@ func (ix *Index) LookupLine(path string) (digest []byte, line LineNumber, err er
 // Stay records that a line of LookupLine stays as it is. Several goroutines may call it.
 func (ix *Index) Stay(line LineNumber) { ix.meet(int(line - 1)) }
 
-// Stays reports whether Stay was called for the line of a path. An error is returned by the
-// functions that read the line for its digest.
-func (ix *Index) Stays(path string) (stays bool) {
-	err := ix.find(path, func(i int, _ fields) (more bool) {
+// Stays reports whether Stay was called for the line of a path.
+func (ix *Index) Stays(path string) (stays bool, err error) {
+	err = ix.find(path, func(i int, _ fields) (more bool) {
 		stays = ix.isMet(i)
 		return false
 	})
-	return stays && err == nil
+	return stays && err == nil, err
 }
 
 // AllStay reports whether the manifest has lines and all of them stay. It is false if a line

@@ -47,7 +47,7 @@ func (s Sums) FileNames() []FileNames {
 	}
 	return []FileNames{
 		{[]string{"SHA256SUMS", "sha256sums.txt", "sha256sum.txt"}, "`copy`, distributions, published releases"},
-		{[]string{"*.sha256", "*.sha256sum", "*.sha256.txt"}, "`copy` of a single file, or where the source has a `SHA256SUMS`; many others"},
+		{[]string{"*.sha256", "*.sha256sum", "*.sha256.txt"}, "`copy` of a single file, or of a source that has a `SHA256SUMS`; many other programs"},
 		{[]string{"*.b3"}, "BLAKE3"},
 		{[]string{"sha256-*.txt"}, "secure-copy"},
 		{[]string{"shasum*.txt"}, "dircopy; these are SHA-256"},
