@@ -219,7 +219,7 @@ func (f *copyFlags) manifestFlags(s *pflag.FlagSet) {
 func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
 	o := &f.options
 	s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
-	s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, a path relative to DST")
+	s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, relative to DST")
 	s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 	s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
