@@ -194,7 +194,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 	if act == actKeep && p.have.ID != primary.id && r.mayDiffer(e, p) {
 		return targetResult{}, nil
 	}
-	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // a dry run must not create the links of showsLinks
+	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // showsLinks creates a temporary link, which a dry run must not do
 		shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
 		if err != nil {
 			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("checking whether the file system shows hard links: %w", err))
@@ -231,7 +231,7 @@ func showsLinks(dir *fsys.Dir) (bool, error) {
 	name := dir.TempName()
 	if err := dir.Link(file.Name(), dir, name); err != nil {
 		if fsys.LinkRefused(err) {
-			err = nil // nothing to restore
+			err = nil // the file system refuses links, so it shows none
 		}
 		return false, err
 	}

@@ -149,7 +149,7 @@ type Summary struct {
 	Targets      []TargetSummary
 	Stages       []StageSummary // times of all goroutines by activity; work before waiting
 	Shares       []Share        // the wall time, divided by package timing among the places that the run waited for
-	Limit        Share          // the largest of Shares; all destinations together may be one
+	Limit        Share          // the largest share; for this comparison, all destinations together may count as one place
 }
 
 // StageSummary is the time that a run has spent on one activity at one place.

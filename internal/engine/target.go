@@ -56,7 +56,7 @@ type target struct {
 	system      *fileSystem // root's; nil in a dry run if root does not exist
 
 	wholeFS     bool   // flush file systems completely, where syncfs is reliable
-	drivesLater bool   // what is synced separately waits for syncDrives
+	drivesLater bool   // separate syncs leave the write caches of the drives to syncDrives
 	dev         uint64 // the device number of root
 
 	catalog *catalog.Catalog // nil in a dry run
