@@ -113,6 +113,9 @@ func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, err
 	}
 	if l.prev != nil && c.opts.Outside == "" {
 		doc.Previous = []io.ReadSeeker{l.prev.lines()}
+		if c.marksLines() {
+			doc.Index = l.prev.index
+		}
 		doc.Keep = func(file string, digest []byte) ([]byte, error) { return c.keep(l, finder, file, digest) }
 	}
 	return c.builder.Write(w, doc)
@@ -138,11 +141,6 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 		// No manifest can list itself, and the path of one that is aside has no file.
 		if other.prev != nil && file == other.prev.path && (other == l || c.movable(other)) {
 			return nil, nil
-		}
-	}
-	if c.marksLines() {
-		if stays, err := l.prev.index.Stays(file); stays || err != nil {
-			return digest, err
 		}
 	}
 	for _, dir := range c.fallen {

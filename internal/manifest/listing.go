@@ -114,7 +114,7 @@ func (ix *Index) isMet(i int) bool { return ix.met[i/32].Load()&(1<<(i%32)) != 0
 func (ix *Index) Unmet(yield func(path string) error) error {
 	return ix.readAgain(func(f fields) error {
 		path := canonical(f.path)
-		i, found := slices.BinarySearch(ix.entries, ix.file.Entry(path, f.offset))
+		i, found := ix.entry(path, f.offset)
 		if !found {
 			return changedAt(f.offset)
 		}
@@ -126,6 +126,11 @@ func (ix *Index) Unmet(yield func(path string) error) error {
 		}
 		return yield(string(path))
 	})
+}
+
+// entry returns the number of the entry of a line: that of its path and its offset.
+func (ix *Index) entry(path []byte, offset int64) (i int, found bool) {
+	return slices.BinarySearch(ix.entries, ix.file.Entry(path, offset))
 }
 
 // listedBefore reports whether an entry before the i-th has the same path.

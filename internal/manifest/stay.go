@@ -24,13 +24,13 @@ func (ix *Index) LookupLine(path string) (digest []byte, line LineNumber, err er
 // Stay records that a line of LookupLine stays as it is. Several goroutines may call it.
 func (ix *Index) Stay(line LineNumber) { ix.meet(int(line - 1)) }
 
-// Stays reports whether Stay was called for the line of a path.
-func (ix *Index) Stays(path string) (stays bool, err error) {
-	err = ix.find(path, func(i int, _ fields) (more bool) {
-		stays = ix.isMet(i)
+// stays reports whether Stay was called for the line at an offset. A nil Index has no lines.
+func (ix *Index) stays(path []byte, offset int64) bool {
+	if ix == nil {
 		return false
-	})
-	return stays && err == nil, err
+	}
+	i, found := ix.entry(path, offset)
+	return found && ix.isMet(i)
 }
 
 // AllStay reports whether the manifest has lines and all of them stay. It is false if a line

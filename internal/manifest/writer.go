@@ -91,6 +91,9 @@ type Document struct {
 	// Previous has, for each hash, its lines of a previous manifest in the form of Sums,
 	// checked by BuildOwnIndex or OwnBlocks. It is nil if there are none.
 	Previous []io.ReadSeeker
+	// Index is that of the only Previous. Lines for which Stay was called are kept without a
+	// call of Keep. It may be nil.
+	Index *Index
 	// Keep is called for each line of Previous whose path has no Put or Drop. It returns
 	// the digest to write, or nil to drop the line. If it is nil, all lines are kept.
 	Keep func(path string, digest []byte) ([]byte, error)
@@ -154,7 +157,7 @@ func (d *document) each(i int, yield func(Entry) error) error {
 	keep := func() error {
 		e := Entry{Path: string(before.path), Digests: make(hash.Digests, len(d.Hashes))}
 		e.Digests[i] = before.digest
-		if d.Keep != nil {
+		if d.Keep != nil && !d.Index.stays(before.path, before.offset) {
 			var err error
 			if e.Digests[i], err = d.Keep(e.Path, before.digest); err != nil {
 				return err
@@ -224,8 +227,9 @@ func pathOf[P string | []byte](name P, named bool) P {
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
 	in           *ownLines // nil without a previous manifest
-	ok           bool      // path and digest are those of a line
+	ok           bool      // path, digest and offset are those of a line
 	path, digest []byte
+	offset       int64
 }
 
 func (p *previousLines) next() error {
@@ -243,7 +247,7 @@ func (p *previousLines) next() error {
 	if err != nil {
 		return fmt.Errorf("manifest: read previous manifest: %w", err)
 	}
-	p.path, p.digest, p.ok = append(p.path[:0], f.path...), append(p.digest[:0], f.digest...), true
+	p.path, p.digest, p.offset, p.ok = append(p.path[:0], f.path...), append(p.digest[:0], f.digest...), f.offset, true
 	return nil
 }
 
