@@ -224,15 +224,15 @@ func (f *File) inMetadata(fileSystem uint32) bool {
 	if place == inBlocks {
 		return false
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return f.fstat(&st) }); err != nil {
+	info, err := f.stat()
+	if err != nil {
 		return true
 	}
-	if st.Size == 0 || st.Size > inlineLimit {
+	if info.Size == 0 || info.Size > inlineLimit {
 		return false
 	}
 	if place == inBlocksOrEntry {
-		return st.Blocks == 0
+		return info.Blocks == 0
 	}
 	extent, err := f.firstExtent()
 	return err != nil || extent&(fiemapInline|fiemapUnknown) != 0

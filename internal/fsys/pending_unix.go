@@ -14,11 +14,11 @@ func (d *Dir) createTemp(name string) (Object, error) {
 // openTemp opens name if it is a temporary of the owner. It checks that first, because opening
 // can already have an effect on a device.
 func (d *Dir) openTemp(name string, owner uint32) (Object, error) {
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+	info, err := d.lstat(name)
+	if err != nil {
 		return Object{}, err
 	}
-	if !isOurTemp(infoOf(&st), owner) {
+	if !isOurTemp(info, owner) {
 		return Object{}, errNotOurTemp
 	}
 	return d.openAt(name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
