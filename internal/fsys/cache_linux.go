@@ -259,13 +259,7 @@ func (f *File) firstExtent() (flags uint32, err error) {
 		}
 	}
 	m.length, m.flags, m.count = 1<<63-1, fiemapSync, 1
-	err = retry(func() error {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(f.fd), fsIocFiemap, uintptr(unsafe.Pointer(&m)))
-		if errno != 0 {
-			return errno
-		}
-		return nil
-	})
+	err = ioctl(f.fd, fsIocFiemap, unsafe.Pointer(&m))
 	if err != nil || m.mapped == 0 {
 		return 0, err
 	}

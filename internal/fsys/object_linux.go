@@ -36,6 +36,17 @@ func setTimespec(ts *unix.Timespec, t Time) {
 	ts.Sec += secondsOf(t)
 }
 
+// ioctl calls ioctl(2) with the address of a structure.
+func ioctl(fd int, request uintptr, structure unsafe.Pointer) error {
+	return retry(func() error {
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(structure))
+		if e != 0 {
+			return e
+		}
+		return nil
+	})
+}
+
 func (o *Object) fstat(st *unix.Stat_t) error { return unix.Fstat(o.fd, st) }
 
 func (o *Object) chown(uid, gid int) error {

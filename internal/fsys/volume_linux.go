@@ -130,23 +130,16 @@ const (
 // labelAndUUID queries the file system. Most file systems return one of the two.
 func (d *Dir) labelAndUUID() (label, uuid string) {
 	var name [256]byte
-	if d.ioctl(ioctlLabel, unsafe.Pointer(&name)) == nil {
+	if ioctl(d.fd, ioctlLabel, unsafe.Pointer(&name)) == nil {
 		label = unix.ByteSliceToString(name[:])
 	}
 	var id struct {
 		length uint8
 		bytes  [16]byte
 	}
-	if d.ioctl(ioctlUUID, unsafe.Pointer(&id)) == nil && int(id.length) == len(id.bytes) && id.bytes != [16]byte{} {
+	if ioctl(d.fd, ioctlUUID, unsafe.Pointer(&id)) == nil && int(id.length) == len(id.bytes) && id.bytes != [16]byte{} {
 		b := id.bytes
 		uuid = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 	}
 	return label, uuid
-}
-
-func (d *Dir) ioctl(request uintptr, result unsafe.Pointer) error {
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), request, uintptr(result)); errno != 0 {
-		return errno
-	}
-	return nil
 }
