@@ -104,3 +104,29 @@ func (p *Pending) Name() string {
 	}
 	return p.temp
 }
+
+// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
+// returns an error for a file without a name. After an error the caller must call Abort.
+// Without one, Abort does nothing any more.
+func (p *Pending) Keep() error {
+	if p.temp == "" {
+		return errNoTemp
+	}
+	if err := p.closeFile(); err != nil {
+		return err
+	}
+	p.dir = nil
+	return nil
+}
+
+func (p *Pending) closeFile() error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	err := p.close()
+	if err == nil {
+		err = p.fault(OpCloseFile, "")
+	}
+	return err
+}

@@ -28,20 +28,6 @@ func isOurTemp(info Info, owner uint32) bool {
 	return info.Kind == Regular && info.Nlink == 1 && info.UID == owner
 }
 
-// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
-// returns an error for a file without a name. After an error the caller must call Abort.
-// Without one, Abort does nothing any more.
-func (p *Pending) Keep() error {
-	if p.temp == "" {
-		return errNoTemp
-	}
-	if err := p.closeFile(); err != nil {
-		return err
-	}
-	p.dir = nil
-	return nil
-}
-
 // Place renames the temporary, replaces an existing file of the new name, and leaves the file
 // open. Keep closes it.
 func (p *Pending) Place(name string) error {
@@ -121,16 +107,4 @@ func (p *Pending) Abort() (left bool) {
 		p.Close()
 	}
 	return left
-}
-
-func (p *Pending) closeFile() error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	err := p.close()
-	if err == nil {
-		err = p.fault(OpCloseFile, "")
-	}
-	return err
 }
