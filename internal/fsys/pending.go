@@ -84,9 +84,15 @@ func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
+	return d.ourTemp(o, name, owner)
+}
+
+// ourTemp takes over o, which was opened as the temporary name. The error is errNotOurTemp if
+// another file has its name meanwhile.
+func (d *Dir) ourTemp(o Object, name string, owner uint32) (*Pending, Info, error) {
 	p := d.pending(o, name)
 	info, err := p.Stat()
-	if err == nil && !isOurTemp(info, owner) { // exchanged meanwhile
+	if err == nil && !isOurTemp(info, owner) {
 		err = errNotOurTemp
 	}
 	if err != nil {
