@@ -79,7 +79,12 @@ func (d *Dir) exists() bool {
 // linkUnnamed gives the file its first name. Before Linux 6.10, AT_EMPTY_PATH needs privilege
 // (ENOENT otherwise); then linkUnnamed uses /proc.
 func (p *Pending) linkUnnamed(name string) error {
-	return p.dir.linked(p.linkByDescriptor(name), &p.Object, name)
+	err := p.linkByDescriptor(name)
+	if err != nil || p.disk() == nil {
+		return err
+	}
+	info, err := p.stat()
+	return p.dir.entryChanged(err, Change{Op: OpLink, Name: name, Object: info})
 }
 
 func (p *Pending) linkByDescriptor(name string) error {
