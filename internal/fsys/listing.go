@@ -2,6 +2,7 @@ package fsys
 
 import (
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -65,10 +66,8 @@ func (l *Listing) SortForManifest() {
 
 func compareForManifest(a string, aDir bool, b string, bDir bool) int {
 	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return int(a[i]) - int(b[i])
-		}
+	if c := strings.Compare(a[:n], b[:n]); c != 0 {
+		return c
 	}
 	return nextByte(a, aDir, n) - nextByte(b, bDir, n)
 }
