@@ -304,7 +304,7 @@ func (f *fields) path() string {
 	if ok && strings.IndexByte(text, '\\') >= 0 {
 		path, ok = unescape(text)
 	}
-	if !ok || path != "" && !isTreePath(path) {
+	if !ok || path != "" && !IsPath(path) {
 		f.fail(errPath)
 	}
 	return path
@@ -335,12 +335,9 @@ func unescape(text string) (path string, ok bool) {
 	return b.String(), true
 }
 
-// IsPath reports whether an entry of a plan can have the path.
-func IsPath(path string) bool { return path != "" && isTreePath(path) }
-
-// isTreePath reports whether path is spelled as a walk spells it: relative, and without
-// empty, "." and ".." elements.
-func isTreePath(path string) bool {
+// IsPath reports whether an entry of a plan can have the path. It is then spelled as a walk spells
+// it: relative, and without empty, "." and ".." elements.
+func IsPath(path string) bool {
 	if len(path) > MaxPath || strings.IndexByte(path, 0) >= 0 {
 		return false
 	}

@@ -56,7 +56,7 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 		return nil, errors.New("its counts are out of range")
 	}
 	for _, p := range f.Parts {
-		if p.Size < 0 || !isHex(p.SHA256, 32) || !isTreePath(p.Name) || strings.ContainsAny(p.Name, `/\`) {
+		if p.Size < 0 || !isHex(p.SHA256, 32) || !IsPath(p.Name) || strings.ContainsAny(p.Name, `/\`) {
 			return nil, fmt.Errorf("it describes the part %.100q, which cannot be", p.Name)
 		}
 	}

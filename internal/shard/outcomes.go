@@ -63,7 +63,7 @@ func (a *Attempt) NewOutcomes() (*OutcomeWriter, error) {
 
 // Put adds an outcome. If its path cannot be one of a tree, Put moves the path into the cause.
 func (w *OutcomeWriter) Put(o Outcome) error {
-	if o.Path != "" && !isTreePath(string(o.Path)) {
+	if o.Path != "" && !IsPath(string(o.Path)) {
 		o.Path, o.Cause = "", o.Path+": "+o.Cause
 	}
 	if len(o.Cause) > maxCause {
@@ -171,7 +171,7 @@ func (r *OutcomeReader) Next() (*Outcome, error) {
 		return nil, r.lines.failed(errWord)
 	}
 	switch {
-	case o.Path != "" && !isTreePath(string(o.Path)):
+	case o.Path != "" && !IsPath(string(o.Path)):
 		return nil, r.lines.failed(errPath)
 	case o.Target < -1 || o.Target >= r.targets:
 		return nil, r.lines.failed(errNumber)

@@ -61,7 +61,7 @@ func (a *Attempt) NewPart(target int) *PartWriter {
 // of them is Dropped.
 func (w *PartWriter) Put(l Line) error {
 	hashes := w.attempt.store.Plan.Options.Hashes
-	if !isTreePath(l.Path) || l.Size < 0 {
+	if !IsPath(l.Path) || l.Size < 0 {
 		return fmt.Errorf("%.100q cannot be listed", l.Path)
 	}
 	if len(l.Digests) != 0 && len(l.Digests) != len(hashes) {

@@ -268,17 +268,17 @@ func (p *Plan) validate() error {
 		}
 	}
 	for _, l := range p.Lists {
-		if !l.Hash.Known() || l.Name != "" && !isTreePath(string(l.Name)) {
+		if !l.Hash.Known() || l.Name != "" && !IsPath(string(l.Name)) {
 			return fmt.Errorf("malformed manifest %q of the source", l.Name)
 		}
 	}
 	for _, s := range p.Sample {
-		if !isTreePath(string(s.Path)) {
+		if !IsPath(string(s.Path)) {
 			return fmt.Errorf("malformed path %q of the sample", s.Path)
 		}
 	}
 	for _, path := range p.Late {
-		if !isTreePath(string(path)) {
+		if !IsPath(string(path)) {
 			return fmt.Errorf("malformed path %q of a late entry", path)
 		}
 	}
