@@ -305,7 +305,7 @@ func TestAFinishedShardCanRunAgain(t *testing.T) {
 		status, err := s.Status(0)
 		require.NoError(c, err)
 		assert.Equal(c, Status{Attempts: 2}, status)
-		former, err := readSmall(b.Dir, formerName)
+		former, err := readPrivate(b.Dir, formerName, smallFile)
 		require.NoError(c, err)
 		record, err := s.parseFinished(former, 0)
 		require.NoError(c, err)

@@ -66,7 +66,7 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 // finishedError returns a *FinishedError if the shard is finished, and nil if it is not. Any other
 // error says why the record cannot be read.
 func (s *Store) finishedError(dir *fsys.Dir, index int) error {
-	text, err := readSmall(dir, finishedName)
+	text, err := readPrivate(dir, finishedName, smallFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

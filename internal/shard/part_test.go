@@ -137,7 +137,7 @@ func TestMalformedPartsAreRefused(t *testing.T) {
 
 func TestAChangedPartIsRefused(t *testing.T) {
 	s, done, a := aPart(t, "- 0 0 - a\n")
-	text, err := readSmall(a.Dir, linesName(0))
+	text, err := readPrivate(a.Dir, linesName(0), smallFile)
 	require.NoError(t, err)
 	for _, changed := range []string{strings.Replace(string(text), "- a", "- b", 1), "seali", string(text) + "- 0 0 - b\n"} {
 		require.NoError(t, a.writeFile(linesName(0), changed))

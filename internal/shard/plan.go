@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,11 +190,7 @@ func (e *VersionError) Error() string {
 }
 
 // parsePlan reads plan.json strictly: unknown fields and values out of range are errors.
-func parsePlan(r io.Reader) (*Plan, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxPlanSize+1))
-	if err != nil {
-		return nil, err
-	}
+func parsePlan(text []byte) (*Plan, error) {
 	if len(text) > maxPlanSize {
 		return nil, errors.New("it is longer than 64 MiB")
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -82,19 +81,17 @@ func prepare(dir *fsys.Dir) error {
 
 // readID returns the id that an interrupted planner has left in dir; "" for none.
 func readID(dir *fsys.Dir) (string, error) {
-	file, err := openPrivate(dir, planningName)
+	text, err := readPrivate(dir, planningName, 64)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", planningName, err)
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(&sequential{file: file}, 64))
 	if id, line := strings.CutSuffix(string(text), "\n"); line && isHex(id, 16) {
-		return id, err
+		return id, nil
 	}
-	return "", err
+	return "", nil
 }
 
 // claimID returns the id for the plan in dir. It uses the id of an interrupted planner if there is

@@ -31,21 +31,6 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// sequential reads a file from its beginning.
-type sequential struct {
-	file   *fsys.File
-	offset int64
-}
-
-func (s *sequential) Read(p []byte) (int, error) {
-	n, err := s.file.ReadSomeAt(p, s.offset)
-	s.offset += int64(n)
-	if n == 0 && err == nil && len(p) > 0 {
-		err = io.EOF
-	}
-	return n, err
-}
-
 // lines reads the lines of a file whose digest was checked, and checks it again on the way:
 // another process may write to the file meanwhile.
 type lines struct {
@@ -74,14 +59,14 @@ func openLines(dir *fsys.Dir, name string, about File, head string) (*lines, err
 
 func (l *lines) check(head string) error {
 	whole := sha256.New()
-	size, err := io.Copy(whole, io.LimitReader(&sequential{file: l.file}, l.about.Size+1))
+	size, err := io.Copy(whole, io.NewSectionReader(fsys.ReaderAt{File: l.file}, 0, l.about.Size+1))
 	if err != nil {
 		return err
 	}
 	if size != l.about.Size || hex.EncodeToString(whole.Sum(nil)) != l.about.SHA256 {
 		return errChanged
 	}
-	l.in = bufio.NewReaderSize(io.LimitReader(&sequential{file: l.file}, l.about.Size), fileBuffer)
+	l.in = bufio.NewReaderSize(io.NewSectionReader(fsys.ReaderAt{File: l.file}, 0, l.about.Size), fileBuffer)
 	line, err := l.next()
 	if err == nil && string(line)+"\n" != head {
 		err = &LineError{1, errors.New("it is not of this plan")}
