@@ -231,7 +231,8 @@ func TestARecordBeforeTheFenceCounts(t *testing.T) {
 }
 
 func recordOf(a *Attempt) string {
-	text, err := Finished{Plan: a.store.Plan.ID, Shard: a.index, Attempt: a.Number}.encode()
+	record := &Finished{Plan: a.store.Plan.ID, Shard: a.index, Attempt: a.Number}
+	text, err := record.encode()
 	if err != nil {
 		panic(err)
 	}

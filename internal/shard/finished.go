@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,21 +31,16 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-func (f Finished) encode() ([]byte, error) {
+func (f *Finished) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(f, "", " ")
 	return append(text, '\n'), err
 }
 
 // parseFinished reads the record of a shard strictly.
 func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	f := &Finished{}
-	if err := d.Decode(f); err != nil {
+	if err := decodeStrict(text, f, f.encode); err != nil {
 		return nil, err
-	}
-	if again, err := f.encode(); err != nil || !bytes.Equal(again, text) {
-		return nil, errors.New("it is not written as sealift writes it")
 	}
 	entries := s.Plan.Shards[index].Entries
 	switch {

@@ -207,16 +207,24 @@ func parsePlan(text []byte) (*Plan, error) {
 	if head.Version != formatVersion {
 		return nil, &VersionError{head.Version}
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	p := &Plan{}
-	if err := d.Decode(p); err != nil {
+	if err := decodeStrict(text, p, p.encode); err != nil {
 		return nil, err
 	}
-	if again, err := p.encode(); err != nil || !bytes.Equal(again, text) {
-		return nil, errors.New("it is not written as sealift writes it")
-	}
 	return p, p.validate()
+}
+
+// decodeStrict reads JSON. The text must be the one that encode returns afterwards.
+func decodeStrict(text []byte, into any, encode func() ([]byte, error)) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if again, err := encode(); err != nil || !bytes.Equal(again, text) {
+		return errors.New("it is not written as sealift writes it")
+	}
+	return nil
 }
 
 // encode returns the text of plan.json. A plan has only one valid text.
