@@ -215,7 +215,7 @@ func TestARecordBeforeTheFenceCounts(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		first := c.begin(c.store(nil))
 		defer first.Close()
-		require.NoError(c, first.writeFile(candidateName, recordOf(first)))
+		require.NoError(c, writeFile(first.Dir, candidateName, recordOf(first)))
 		linked := false
 		late := c.store(func(call fsys.Call) error {
 			if call.Op == fsys.OpRemove && call.Name == candidateName {

@@ -140,7 +140,7 @@ func TestAChangedPartIsRefused(t *testing.T) {
 	text, err := readPrivate(a.Dir, linesName(0), smallFile)
 	require.NoError(t, err)
 	for _, changed := range []string{strings.Replace(string(text), "- a", "- b", 1), "seali", string(text) + "- 0 0 - b\n"} {
-		require.NoError(t, a.writeFile(linesName(0), changed))
+		require.NoError(t, writeFile(a.Dir, linesName(0), changed))
 		_, err = readLines(s, done)
 		require.ErrorIs(t, err, errChanged)
 	}

@@ -103,18 +103,7 @@ func claimID(dir *fsys.Dir) (string, error) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // it never returns an error
 	id := hex.EncodeToString(random)
-	file, err := dir.Create(false)
-	if err != nil {
-		return "", err
-	}
-	defer file.Abort()
-	if err := errors.Join(file.WriteAt([]byte(id+"\n"), 0), file.SyncToDrive()); err != nil {
-		return "", err
-	}
-	if err := file.CommitReplacing(planningName); err != nil {
-		return "", err
-	}
-	return id, dir.SyncToDrive()
+	return id, writeFile(dir, planningName, id+"\n")
 }
 
 func isTemporary(name string) bool {

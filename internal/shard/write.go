@@ -303,19 +303,19 @@ func (p *Planner) writePlan(plan *Plan) error {
 			return err
 		}
 	}
-	file, err := p.plan.Create(false)
+	file, err := newFile(p.plan, text)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(file.WriteAt(text, 0), file.SyncToDrive()); err != nil {
-		file.Abort()
+	defer file.Abort()
+	if err := file.SyncToDrive(); err != nil {
 		return err
 	}
-	if err := file.Commit(planName); err != nil {
-		file.Abort()
-		if errors.Is(err, fs.ErrExist) {
-			err = ErrPlanned
-		}
+	err = file.Commit(planName)
+	if errors.Is(err, fs.ErrExist) {
+		return ErrPlanned
+	}
+	if err != nil {
 		return err
 	}
 	if err := p.plan.SyncToDrive(); err != nil {
