@@ -139,36 +139,21 @@ func (p *Planner) WriteChecks(ctx context.Context, checks *Checks) (*Plan, error
 // on the border of two shards is in the one that contains the middle of the file's cost.
 func (p *Planner) writeChecks(ctx context.Context) ([]File, error) {
 	files := make([]File, shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize))
-	dir, err := p.plan.OpenDir(shardsName)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	w := &shardWriter{dir: dir, id: p.id, files: files}
-	defer w.abort()
-	var before int64 // cost of the files so far
-	err = p.mu.names.Each(func(_, value []byte) error {
-		size := int64(binary.BigEndian.Uint64(value))
-		cost := costOf(fsys.Regular, size)
-		middle := float64(before) + float64(cost)/2
-		i := min(int(middle/float64(p.mu.cost)*float64(len(files))), len(files)-1)
-		before = addCost(before, cost)
-		if err := w.upTo(i); err != nil {
-			return err
-		}
-		files[i].Entries++
-		files[i].Bytes = addCost(files[i].Bytes, size)
-		files[i].Cost = addCost(files[i].Cost, cost)
-		return errors.Join(w.write(value[8:]), ctx.Err())
+	var before int64         // cost of the files so far
+	defer p.mu.names.Close() //nolint:errcheck // a temporary that is not needed any more
+	return files, p.writeFiles(files, func(w *shardWriter) error {
+		return p.mu.names.Each(func(_, value []byte) error {
+			size := int64(binary.BigEndian.Uint64(value))
+			cost := costOf(fsys.Regular, size)
+			middle := float64(before) + float64(cost)/2
+			i := min(int(middle/float64(p.mu.cost)*float64(len(files))), len(files)-1)
+			before = addCost(before, cost)
+			files[i].Entries++
+			files[i].Bytes = addCost(files[i].Bytes, size)
+			files[i].Cost = addCost(files[i].Cost, cost)
+			return errors.Join(w.add(i, value[8:]), ctx.Err())
+		})
 	})
-	if err == nil {
-		err = w.upTo(len(files))
-	}
-	if err != nil {
-		return nil, err
-	}
-	_ = p.mu.names.Close() // a temporary that is not needed any more
-	return files, errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
 }
 
 // CheckReader reads a shard of a verification.
@@ -265,19 +250,12 @@ func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 	if err != nil {
 		return Part{}, err
 	}
-	f, err := createFile(a.Dir, resultsHead(a.store.Plan.ID, a.index, a.Number))
-	if err != nil {
-		return Part{}, err
-	}
-	err = f.write(append(text, '\n'))
-	if err == nil {
-		err = w.sorter.Each(func(_, value []byte) error { return f.write(value) })
-	}
-	if err != nil {
-		f.file.Abort()
-		return Part{}, err
-	}
-	return a.commitPart(f, resultsName)
+	return a.writePart(resultsName, resultsHead(a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
+		if err := f.write(append(text, '\n')); err != nil {
+			return err
+		}
+		return w.sorter.Each(func(_, value []byte) error { return f.write(value) })
+	})
 }
 
 // Close frees what the writer uses. It may be called after Finish.

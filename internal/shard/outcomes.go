@@ -88,19 +88,12 @@ func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 		return Part{}, err
 	}
 	a := w.attempt
-	f, err := createFile(a.Dir, outcomesHead(a.store.Plan.ID, a.index, a.Number))
-	if err != nil {
-		return Part{}, err
-	}
-	err = f.write(append(text, '\n'))
-	if err == nil {
-		err = w.copyTo(f)
-	}
-	if err != nil {
-		f.file.Abort()
-		return Part{}, err
-	}
-	return a.commitPart(f, outcomesName)
+	return a.writePart(outcomesName, outcomesHead(a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
+		if err := f.write(append(text, '\n')); err != nil {
+			return err
+		}
+		return w.copyTo(f)
+	})
 }
 
 // copyTo copies the outcomes.

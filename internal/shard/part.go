@@ -117,41 +117,28 @@ func (l *Line) add(next *Line) {
 
 // Finish writes the part. The content is then durable. The name becomes durable in Attempt.Finish.
 func (w *PartWriter) Finish() (Part, error) {
-	f, err := createFile(w.attempt.Dir, w.attempt.linesHead(w.target))
-	if err != nil {
-		return Part{}, err
-	}
-	var text []byte
-	err = w.Each(func(l *Line) error {
-		text = appendLine(text[:0], l)
-		return f.write(text)
+	a := w.attempt
+	return a.writePart(linesName(w.target), linesHead(a.store.Plan.ID, a.index, a.Number, w.target), func(f *planFile) error {
+		var text []byte
+		return w.Each(func(l *Line) error {
+			text = appendLine(text[:0], l)
+			return f.write(text)
+		})
 	})
-	if err != nil {
-		f.file.Abort()
-		return Part{}, err
-	}
-	return w.attempt.commitPart(f, linesName(w.target))
 }
 
 // Close frees what the writer uses. It may be called after Finish.
 func (w *PartWriter) Close() { _ = w.sorter.Close() }
 
-func (a *Attempt) linesHead(target int) string {
-	return linesHead(a.store.Plan.ID, a.index, a.Number, target)
-}
-
 func linesHead(id string, shard, attempt, target int) string {
 	return fmt.Sprintf("sealift-lines %s %d %d %d\n", id, shard, attempt, target)
 }
 
-// commitPart completes a part and gives it its name in the directory of the attempt. Attempt.Finish
-// syncs the directory.
-func (a *Attempt) commitPart(f *planFile, name string) (Part, error) {
+// writePart writes a part into the directory of the attempt, which Attempt.Finish syncs.
+func (a *Attempt) writePart(name, head string, body func(*planFile) error) (Part, error) {
 	var about File
-	if err := f.commit(name, &about); err != nil {
-		return Part{}, err
-	}
-	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, nil
+	err := writeLines(a.Dir, name, head, &about, body)
+	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, err
 }
 
 // appendLine appends a line:

@@ -92,10 +92,7 @@ func TestALineThatCannotBeIsRefused(t *testing.T) {
 // aPart returns a plan with a finished shard that has a part with this text.
 func aPart(t testing.TB, text string) (*Store, *Finished, *Attempt) {
 	s, a := beginOne(t, file("a", 1))
-	f, err := createFile(a.Dir, a.linesHead(0))
-	require.NoError(t, err)
-	require.NoError(t, f.write([]byte(text)))
-	part, err := a.commitPart(f, linesName(0))
+	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 1, 0), func(f *planFile) error { return f.write([]byte(text)) })
 	require.NoError(t, err)
 	return s, finish(t, s, a, part), a
 }
@@ -150,10 +147,9 @@ func TestAChangedPartIsRefused(t *testing.T) {
 
 func TestThePartOfAnotherAttemptIsRefused(t *testing.T) {
 	s, done, a := aPart(t, "- 0 0 - a\n")
-	f, err := createFile(a.Dir, linesHead(s.Plan.ID, 0, 2, 0))
+	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 2, 0), func(*planFile) error { return nil })
 	require.NoError(t, err)
-	done.Parts[0], err = a.commitPart(f, linesName(0))
-	require.NoError(t, err)
+	done.Parts[0] = part
 	_, err = readLines(s, done)
 	require.ErrorContains(t, err, "not of this plan")
 }
@@ -203,10 +199,7 @@ func TestMalformedOutcomesAreRefused(t *testing.T) {
 		`[]`: "cannot unmarshal",
 	} {
 		s, a := beginOne(t, file("a", 1))
-		f, err := createFile(a.Dir, outcomesHead(s.Plan.ID, 0, 1))
-		require.NoError(t, err)
-		require.NoError(t, f.write([]byte("{}\n"+text+"\n")))
-		part, err := a.commitPart(f, outcomesName)
+		part, err := a.writePart(outcomesName, outcomesHead(s.Plan.ID, 0, 1), func(f *planFile) error { return f.write([]byte("{}\n" + text + "\n")) })
 		require.NoError(t, err)
 		r, err := s.OpenOutcomes(finish(t, s, a, part), &struct{}{})
 		require.NoError(t, err)

@@ -42,7 +42,7 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Shards, err = p.writeShards(ctx, plan.ID, a); err != nil {
+	if plan.Shards, err = p.writeShards(ctx, a); err != nil {
 		return nil, err
 	}
 	return plan, p.complete(ctx, plan)
@@ -74,7 +74,7 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 }
 
 // writeShards writes all shards.
-func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]File, error) {
+func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
 	lines := newSorter(p.plan, p.opts.memory)     // of shards, by shard and sequence
 	defer lines.Close()                           //nolint:errcheck // a temporary that is not needed any more
@@ -115,26 +115,29 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
+	return files, p.writeFiles(files, func(w *shardWriter) error {
+		return lines.Each(func(key, value []byte) error {
+			return errors.Join(w.add(int(binary.BigEndian.Uint32(key)), value), ctx.Err())
+		})
+	})
+}
+
+// writeFiles writes the files of all shards. fill adds their content.
+func (p *Planner) writeFiles(files []File, fill func(*shardWriter) error) error {
 	dir, err := p.plan.OpenDir(shardsName)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer dir.Close()
-	w := &shardWriter{dir: dir, id: id, files: files}
-	if err := lines.Each(func(key, value []byte) error {
-		if err := w.upTo(int(binary.BigEndian.Uint32(key))); err != nil {
-			return err
-		}
-		return errors.Join(w.write(value), ctx.Err())
-	}); err != nil {
-		w.abort()
-		return nil, err
+	w := &shardWriter{dir: dir, id: p.id, files: files}
+	defer w.abort()
+	if err := fill(w); err != nil {
+		return err
 	}
 	if err := w.upTo(len(files)); err != nil {
-		w.abort()
-		return nil, err
+		return err
 	}
-	return files, errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
+	return errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
 }
 
 // makeWork makes the directories of the attempts.
@@ -182,12 +185,10 @@ type shardWriter struct {
 // upTo completes the shards before the one with this index, and begins that one.
 func (w *shardWriter) upTo(shard int) error {
 	for w.next <= shard {
-		if w.planFile != nil {
+		if w.next > 0 {
 			if err := w.commit(shardName(w.next-1), &w.files[w.next-1]); err != nil {
-				w.planFile = nil
 				return err
 			}
-			w.planFile = nil
 		}
 		if w.next == len(w.files) {
 			return nil
@@ -201,7 +202,15 @@ func (w *shardWriter) upTo(shard int) error {
 	return nil
 }
 
-// abort removes the file that is not complete.
+// add adds text to a shard. The calls come in the order of the shards.
+func (w *shardWriter) add(shard int, text []byte) error {
+	if err := w.upTo(shard); err != nil {
+		return err
+	}
+	return w.write(text)
+}
+
+// abort removes the file of the current shard unless it is complete.
 func (w *shardWriter) abort() {
 	if w.planFile != nil {
 		w.file.Abort()
@@ -242,18 +251,28 @@ func (f *planFile) write(text []byte) error {
 	return err
 }
 
-// commit completes the file, syncs it and gives it its name.
+// commit completes the file, syncs it and gives it its name. After an error, the caller must abort
+// the file.
 func (f *planFile) commit(name string, about *File) error {
-	err := errors.Join(f.write([]byte(endLine)), f.out.Flush(), f.file.SyncToDrive())
-	if err == nil {
-		err = f.file.CommitReplacing(name)
-	}
-	if err != nil {
-		f.file.Abort()
+	if err := errors.Join(f.write([]byte(endLine)), f.out.Flush(), f.file.SyncToDrive()); err != nil {
 		return err
 	}
 	about.Size, about.SHA256 = f.size, hex.EncodeToString(f.digest.Sum(nil))
-	return nil
+	return f.file.CommitReplacing(name)
+}
+
+// writeLines writes a file of the plan whose lines body writes. The content is then durable; the
+// caller syncs the directory.
+func writeLines(dir *fsys.Dir, name, head string, about *File, body func(*planFile) error) error {
+	f, err := createFile(dir, head)
+	if err != nil {
+		return err
+	}
+	defer f.file.Abort()
+	if err := body(f); err != nil {
+		return err
+	}
+	return f.commit(name, about)
 }
 
 // writeDirs writes the table of directories.
@@ -271,20 +290,14 @@ func (p *Planner) writeMissing(ctx context.Context) (File, error) {
 // writeSorted writes a file with a line for each record.
 func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
 	defer records.Close() //nolint:errcheck // a temporary that is not needed any more
-	f, err := createFile(p.plan, head)
-	if err != nil {
-		return about, err
-	}
 	var line []byte
-	if err := records.Each(func(key, value []byte) error {
-		about.Entries++
-		line = appendLine(line[:0], key, value)
-		return errors.Join(f.write(line), ctx.Err())
-	}); err != nil {
-		f.file.Abort()
-		return about, err
-	}
-	err = f.commit(name, &about)
+	err = writeLines(p.plan, name, head, &about, func(f *planFile) error {
+		return records.Each(func(key, value []byte) error {
+			about.Entries++
+			line = appendLine(line[:0], key, value)
+			return errors.Join(f.write(line), ctx.Err())
+		})
+	})
 	return about, err
 }
 
