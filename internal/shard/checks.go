@@ -251,10 +251,13 @@ func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 		return Part{}, err
 	}
 	return a.writePart(resultsName, resultsHead(a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
-		if err := f.write(append(text, '\n')); err != nil {
+		if _, err := f.Write(append(text, '\n')); err != nil {
 			return err
 		}
-		return w.sorter.Each(func(_, value []byte) error { return f.write(value) })
+		return w.sorter.Each(func(_, value []byte) error {
+			_, err := f.Write(value)
+			return err
+		})
 	})
 }
 

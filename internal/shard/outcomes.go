@@ -3,7 +3,6 @@ package shard
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 
@@ -89,29 +88,12 @@ func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 	}
 	a := w.attempt
 	return a.writePart(outcomesName, outcomesHead(a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
-		if err := f.write(append(text, '\n')); err != nil {
+		if _, err := f.Write(append(text, '\n')); err != nil {
 			return err
 		}
-		return w.copyTo(f)
+		_, err := io.CopyBuffer(f, io.NewSectionReader(w.file, 0, w.size), make([]byte, fileBuffer))
+		return err
 	})
-}
-
-// copyTo copies the outcomes.
-func (w *OutcomeWriter) copyTo(f *planFile) error {
-	in := io.NewSectionReader(w.file, 0, w.size)
-	buf := make([]byte, fileBuffer)
-	for {
-		n, err := in.Read(buf)
-		if err := f.write(buf[:n]); err != nil {
-			return err
-		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
 }
 
 // Close removes the temporary file.

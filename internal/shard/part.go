@@ -122,7 +122,8 @@ func (w *PartWriter) Finish() (Part, error) {
 		var text []byte
 		return w.Each(func(l *Line) error {
 			text = appendLine(text[:0], l)
-			return f.write(text)
+			_, err := f.Write(text)
+			return err
 		})
 	})
 }

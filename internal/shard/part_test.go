@@ -89,10 +89,17 @@ func TestALineThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
+func textOf(text string) func(*planFile) error {
+	return func(f *planFile) error {
+		_, err := f.Write([]byte(text))
+		return err
+	}
+}
+
 // aPart returns a plan with a finished shard that has a part with this text.
 func aPart(t testing.TB, text string) (*Store, *Finished, *Attempt) {
 	s, a := beginOne(t, file("a", 1))
-	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 1, 0), func(f *planFile) error { return f.write([]byte(text)) })
+	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 1, 0), textOf(text))
 	require.NoError(t, err)
 	return s, finish(t, s, a, part), a
 }
@@ -147,7 +154,7 @@ func TestAChangedPartIsRefused(t *testing.T) {
 
 func TestThePartOfAnotherAttemptIsRefused(t *testing.T) {
 	s, done, a := aPart(t, "- 0 0 - a\n")
-	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 2, 0), func(*planFile) error { return nil })
+	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 2, 0), textOf(""))
 	require.NoError(t, err)
 	done.Parts[0] = part
 	_, err = readLines(s, done)
@@ -199,7 +206,7 @@ func TestMalformedOutcomesAreRefused(t *testing.T) {
 		`[]`: "cannot unmarshal",
 	} {
 		s, a := beginOne(t, file("a", 1))
-		part, err := a.writePart(outcomesName, outcomesHead(s.Plan.ID, 0, 1), func(f *planFile) error { return f.write([]byte("{}\n" + text + "\n")) })
+		part, err := a.writePart(outcomesName, outcomesHead(s.Plan.ID, 0, 1), textOf("{}\n"+text+"\n"))
 		require.NoError(t, err)
 		r, err := s.OpenOutcomes(finish(t, s, a, part), &struct{}{})
 		require.NoError(t, err)

@@ -207,7 +207,8 @@ func (w *shardWriter) add(shard int, text []byte) error {
 	if err := w.upTo(shard); err != nil {
 		return err
 	}
-	return w.write(text)
+	_, err := w.Write(text)
+	return err
 }
 
 // abort removes the file of the current shard unless it is complete.
@@ -241,20 +242,22 @@ func createFile(dir *fsys.Dir, head string) (*planFile, error) {
 	}
 	f := &planFile{file: file, digest: sha256.New()}
 	f.out = bufio.NewWriterSize(&fsys.Writer{File: &file.File}, fileBuffer)
-	return f, f.write([]byte(head))
+	_, err = f.Write([]byte(head))
+	return f, err
 }
 
-func (f *planFile) write(text []byte) error {
+// Write implements io.Writer.
+func (f *planFile) Write(text []byte) (int, error) {
 	f.size += int64(len(text))
 	_, _ = f.digest.Write(text) // it never returns an error
-	_, err := f.out.Write(text)
-	return err
+	return f.out.Write(text)
 }
 
 // commit completes the file, syncs it and gives it its name. After an error, the caller must abort
 // the file.
 func (f *planFile) commit(name string, about *File) error {
-	if err := errors.Join(f.write([]byte(endLine)), f.out.Flush(), f.file.SyncToDrive()); err != nil {
+	_, err := f.Write([]byte(endLine))
+	if err := errors.Join(err, f.out.Flush(), f.file.SyncToDrive()); err != nil {
 		return err
 	}
 	about.Size, about.SHA256 = f.size, hex.EncodeToString(f.digest.Sum(nil))
@@ -295,7 +298,8 @@ func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name
 		return records.Each(func(key, value []byte) error {
 			about.Entries++
 			line = appendLine(line[:0], key, value)
-			return errors.Join(f.write(line), ctx.Err())
+			_, err := f.Write(line)
+			return errors.Join(err, ctx.Err())
 		})
 	})
 	return about, err
