@@ -177,12 +177,9 @@ func (r *CheckReader) Close() { r.lines.file.Close() }
 
 // Next returns the next check, or io.EOF.
 func (r *CheckReader) Next() (*Check, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(r.count)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(r.count)
 	}
 	c := &Check{}
 	if err := r.lines.parseJSON(text, c); err != nil {
@@ -293,12 +290,9 @@ func (r *ResultReader) Close() { r.lines.file.Close() }
 
 // Next returns the next result, or io.EOF.
 func (r *ResultReader) Next() (*CheckResult, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(0)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(0)
 	}
 	result := &CheckResult{}
 	if err := r.lines.parseJSON(text, result); err != nil {

@@ -129,12 +129,9 @@ func (r *OutcomeReader) Close() { r.lines.file.Close() }
 
 // Next returns the next outcome, or io.EOF.
 func (r *OutcomeReader) Next() (*Outcome, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(0)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(0)
 	}
 	o := &Outcome{}
 	if err := r.lines.parseJSON(text, o); err != nil {

@@ -260,12 +260,9 @@ func (r *LineReader) Close() { r.lines.file.Close() }
 
 // Next returns the next line, or io.EOF. Paths ascend by their bytes.
 func (r *LineReader) Next() (*Line, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(0)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(0)
 	}
 	l, err := parseLine(text, r.hashes)
 	if err != nil {

@@ -108,16 +108,21 @@ func (l *lines) unread() { l.again = true }
 
 func (l *lines) failed(err error) error { return &LineError{l.number, err} }
 
-// end checks that nothing follows the last line, and that the number of entries and the digest are
-// right. It then returns io.EOF.
-func (l *lines) end(entries int64) error {
+// entry is next for the first line of an entry that count entries precede. At the end of the file it
+// checks that nothing follows, and that the number of entries and the digest are right. It then
+// returns io.EOF.
+func (l *lines) entry(count int64) ([]byte, error) {
+	line, err := l.next()
+	if err != nil || string(line) != endLine {
+		return line, err
+	}
 	if _, err := l.in.ReadByte(); !errors.Is(err, io.EOF) {
-		return l.failed(errAfter)
+		return nil, l.failed(errAfter)
 	}
-	if entries != l.about.Entries || hex.EncodeToString(l.digest.Sum(nil)) != l.about.SHA256 {
-		return errChanged
+	if count != l.about.Entries || hex.EncodeToString(l.digest.Sum(nil)) != l.about.SHA256 {
+		return nil, errChanged
 	}
-	return io.EOF
+	return nil, io.EOF
 }
 
 // Reader reads the entries of a shard.
@@ -165,12 +170,9 @@ func (r *Reader) Dir() EntryDir { return r.dir }
 
 // Next returns the next entry, or io.EOF. Paths ascend by directory, folded name and name.
 func (r *Reader) Next() (*Entry, error) {
-	line, err := r.lines.next()
+	line, err := r.lines.entry(r.count)
 	if err != nil {
 		return nil, err
-	}
-	if string(line)+"\n" == endLine {
-		return nil, r.lines.end(r.count)
 	}
 	begins := bytes.HasPrefix(line, []byte("in "))
 	if begins {
@@ -295,12 +297,9 @@ func (r *DirReader) Close() { r.lines.file.Close() }
 // Next returns the next directory, or io.EOF. Everything below a directory follows it, before
 // any other directory.
 func (r *DirReader) Next() (*Directory, error) {
-	line, err := r.lines.next()
+	line, err := r.lines.entry(r.count)
 	if err != nil {
 		return nil, err
-	}
-	if string(line)+"\n" == endLine {
-		return nil, r.lines.end(r.count)
 	}
 	d, err := parseDirectory(line, r.targets)
 	if err != nil {
@@ -363,12 +362,9 @@ func (r *MissingReader) Close() { r.lines.file.Close() }
 
 // Next returns the next path, or io.EOF. They ascend by manifest and path.
 func (r *MissingReader) Next() (m Missing, err error) {
-	line, err := r.lines.next()
+	line, err := r.lines.entry(r.count)
 	if err != nil {
 		return m, err
-	}
-	if string(line)+"\n" == endLine {
-		return m, r.lines.end(r.count)
 	}
 	m, err = parseMissing(line, r.lists)
 	if err == nil && r.count > 0 && cmp.Or(cmp.Compare(r.last.List, m.List), cmp.Compare(r.last.Path, m.Path)) >= 0 {

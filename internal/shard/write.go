@@ -225,7 +225,7 @@ func dirsHead(id string) string { return "sealift-dirs " + id + "\n" }
 
 func missingHead(id string) string { return "sealift-missing " + id + "\n" }
 
-const endLine = "end\n"
+const endLine = "end"
 
 // planFile is a file of a plan that is being written.
 type planFile struct {
@@ -256,7 +256,7 @@ func (f *planFile) Write(text []byte) (int, error) {
 // commit completes the file, syncs it and gives it its name. After an error, the caller must abort
 // the file.
 func (f *planFile) commit(name string, about *File) error {
-	_, err := f.Write([]byte(endLine))
+	_, err := f.Write([]byte(endLine + "\n"))
 	if err := errors.Join(err, f.out.Flush(), f.file.SyncToDrive()); err != nil {
 		return err
 	}
