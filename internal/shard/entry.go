@@ -201,14 +201,13 @@ func appendTime(dst []byte, t fsys.Time) []byte {
 	return dst
 }
 
-var pathEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
+// The escapes of a path, so that its line is one line.
+var (
+	pathEscapes   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
+	pathUnescapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r")
+)
 
-func appendPath(dst []byte, path string) []byte {
-	if !strings.ContainsAny(path, "\\\n\r") {
-		return append(dst, path...)
-	}
-	return append(dst, pathEscapes.Replace(path)...)
-}
+func appendPath(dst []byte, path string) []byte { return append(dst, pathEscapes.Replace(path)...) }
 
 var (
 	errFields    = errors.New("it has the wrong number of fields")
@@ -300,39 +299,14 @@ func (f *fields) absence(targets int) Absence {
 // path reads the rest of the line. The root is the empty path.
 func (f *fields) path() string {
 	text := f.last()
-	path, ok := text, !strings.ContainsAny(text, "\n\r")
-	if ok && strings.IndexByte(text, '\\') >= 0 {
-		path, ok = unescape(text)
+	path := text
+	if strings.IndexByte(text, '\\') >= 0 {
+		path = pathUnescapes.Replace(text)
 	}
-	if !ok || path != "" && !IsPath(path) {
+	if pathEscapes.Replace(path) != text || path != "" && !IsPath(path) {
 		f.fail(errPath)
 	}
 	return path
-}
-
-// unescape is the opposite of appendPath.
-func unescape(text string) (path string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			b.WriteByte(text[i])
-			continue
-		}
-		if i++; i == len(text) {
-			return "", false
-		}
-		switch text[i] {
-		case '\\':
-			b.WriteByte('\\')
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		default:
-			return "", false
-		}
-	}
-	return b.String(), true
 }
 
 // IsPath reports whether an entry of a plan can have the path. It is then spelled as a walk spells
