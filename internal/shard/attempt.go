@@ -153,7 +153,7 @@ func (a *Attempt) claim(ctx context.Context) error {
 			return err
 		}
 		if !a.opts.Again {
-			if err := a.store.finishedError(a.shard, a.index); err != nil {
+			if err := a.checkUnfinished(); err != nil {
 				return err
 			}
 		}
@@ -193,6 +193,15 @@ func (a *Attempt) claim(ctx context.Context) error {
 	}
 }
 
+// checkUnfinished returns a *FinishedError if the shard is finished.
+func (a *Attempt) checkUnfinished() error {
+	record, err := a.store.finished(a.shard, a.index)
+	if record != nil {
+		err = &FinishedError{record}
+	}
+	return err
+}
+
 // fence makes it impossible for earlier attempts to finish the shard.
 func (a *Attempt) fence() error {
 	for n := 1; n < a.Number; n++ {
@@ -220,7 +229,7 @@ func (a *Attempt) fence() error {
 		a.Earlier = append(a.Earlier, e)
 	}
 	if !a.opts.Again {
-		return a.store.finishedError(a.shard, a.index)
+		return a.checkUnfinished()
 	}
 	err := a.shard.MoveTo(finishedName, a.Dir, formerName)
 	if errors.Is(err, fs.ErrNotExist) {

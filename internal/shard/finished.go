@@ -57,19 +57,18 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 	return f, nil
 }
 
-// finishedError returns a *FinishedError if the shard is finished, and nil if it is not. Any other
-// error says why the record cannot be read.
-func (s *Store) finishedError(dir *fsys.Dir, index int) error {
+// finished returns the record of a shard, nil if it is not finished.
+func (s *Store) finished(dir *fsys.Dir, index int) (*Finished, error) {
 	text, err := readPrivate(dir, finishedName, smallFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	var record *Finished
 	if err == nil {
 		record, err = s.parseFinished(text, index)
 	}
 	if err != nil {
-		return fmt.Errorf("record of shard %d: %w", index, err)
+		return nil, fmt.Errorf("record of shard %d: %w", index, err)
 	}
-	return &FinishedError{record}
+	return record, nil
 }
