@@ -342,15 +342,7 @@ func (p *Plan) Check(o Options) error {
 
 // fieldsOf returns the options by their names in plan.json. Lists without elements are equal.
 func fieldsOf(o Options) (map[string]json.RawMessage, error) {
-	if o.Hashes == nil {
-		o.Hashes = []hash.Algorithm{}
-	}
-	if o.Preserve == nil {
-		o.Preserve = []string{}
-	}
-	if o.Rules == nil {
-		o.Rules = []Rule{}
-	}
+	o.Hashes, o.Preserve, o.Rules = notNil(o.Hashes), notNil(o.Preserve), notNil(o.Rules)
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err
