@@ -72,7 +72,7 @@ func prepare(dir *fsys.Dir) error {
 	}
 	defer shards.Close()
 	for _, d := range [...]*fsys.Dir{dir, shards} {
-		if err := removeTemporaries(d); err != nil {
+		if err := removeNames(d, isTemporary); err != nil {
 			return err
 		}
 	}
@@ -110,14 +110,15 @@ func isTemporary(name string) bool {
 	return strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".tmp")
 }
 
-func removeTemporaries(dir *fsys.Dir) error {
+// removeNames removes the names in dir for which is returns true.
+func removeNames(dir *fsys.Dir, is func(name string) bool) error {
 	listing, err := dir.List()
 	if err != nil {
 		return err
 	}
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if !isTemporary(name) {
+		if !is(name) {
 			continue
 		}
 		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

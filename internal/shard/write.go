@@ -157,20 +157,10 @@ func (p *Planner) makeWork(shards int) error {
 
 // removeShards removes shards beyond the last one, which a planner that was killed has left.
 func removeShards(dir *fsys.Dir, shards int) error {
-	listing, err := dir.List()
-	if err != nil {
-		return err
-	}
-	for i := range listing.Len() {
-		name := listing.Name(i)
-		if n, err := strconv.Atoi(name); err != nil || n < shards || shardName(n) != name {
-			continue
-		}
-		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return removeNames(dir, func(name string) bool {
+		n, err := strconv.Atoi(name)
+		return err == nil && n >= shards && shardName(n) == name
+	})
 }
 
 // shardWriter writes shards one after the other.
