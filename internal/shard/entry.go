@@ -279,8 +279,7 @@ func (f *fields) time(word string) fsys.Time {
 	return t
 }
 
-func (f *fields) digest(size int) []byte {
-	word := f.last()
+func (f *fields) digest(word string, size int) []byte {
 	digest, err := hex.DecodeString(word)
 	if err != nil || len(digest) != size || strings.ContainsAny(word, "ABCDEF") {
 		f.fail(errDigest)

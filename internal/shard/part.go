@@ -201,9 +201,7 @@ func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
 			digests = nil
 		}
 		for i, a := range hashes[:len(digests)] {
-			d := fields{rest: digests[i]}
-			l.Digests = append(l.Digests, d.digest(a.Size()))
-			f.fail(d.err)
+			l.Digests = append(l.Digests, f.digest(digests[i], a.Size()))
 		}
 	}
 	if l.Path = f.path(); l.Path == "" {

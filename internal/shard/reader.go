@@ -226,7 +226,7 @@ func (r *Reader) readDigests(e *Entry) error {
 		if expect {
 			x := ListDigest{List: int(f.natural(f.word(), maxIndex))}
 			if f.err == nil && x.List < len(r.plan.Lists) {
-				x.Digest = f.digest(r.plan.Lists[x.List].Hash.Size())
+				x.Digest = f.digest(f.last(), r.plan.Lists[x.List].Hash.Size())
 			} else {
 				f.fail(errNumber)
 			}
@@ -235,7 +235,7 @@ func (r *Reader) readDigests(e *Entry) error {
 			l := LineDigest{Target: int(f.natural(f.word(), uint64(len(r.plan.Targets)-1)))}
 			l.Hash = int(f.natural(f.word(), uint64(maxIndex)))
 			if f.err == nil && l.Hash < len(r.plan.Options.Hashes) {
-				l.Digest = f.digest(r.plan.Options.Hashes[l.Hash].Size())
+				l.Digest = f.digest(f.last(), r.plan.Options.Hashes[l.Hash].Size())
 			} else {
 				f.fail(errNumber)
 			}
