@@ -37,8 +37,7 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if err := p.mu.names.Seal(); err != nil {
 		return nil, err
 	}
-	n := shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize)
-	a, err := p.assign(ctx, groups, p.mu.cost, n)
+	a, err := p.assign(ctx, groups)
 	if err != nil {
 		return nil, err
 	}
