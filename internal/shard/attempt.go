@@ -133,8 +133,8 @@ func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attemp
 
 // openWork opens the directory with the attempts at a shard.
 func (s *Store) openWork(index int) (*fsys.Dir, error) {
-	if index < 0 || index >= len(s.Plan.Shards) {
-		return nil, fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	if err := s.checkIndex(index); err != nil {
+		return nil, err
 	}
 	work, err := openDir(s.dir, workName)
 	if err != nil {

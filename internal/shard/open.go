@@ -45,6 +45,14 @@ func Open(dir *fsys.Dir) (*Store, error) {
 	return &Store{plan, dir}, nil
 }
 
+// checkIndex returns an error if the plan has no shard with this index.
+func (s *Store) checkIndex(index int) error {
+	if index < 0 || index >= len(s.Plan.Shards) {
+		return fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	}
+	return nil
+}
+
 // openPrivate opens a regular file that no other user may change. It follows no link.
 func openPrivate(dir *fsys.Dir, name string) (*fsys.File, error) {
 	file, info, err := dir.OpenRegular(name)

@@ -146,8 +146,8 @@ func (s *Store) OpenShard(index int) (*Reader, error) {
 
 // openShardLines opens the shard with this index.
 func (s *Store) openShardLines(index int) (*lines, error) {
-	if index < 0 || index >= len(s.Plan.Shards) {
-		return nil, fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	if err := s.checkIndex(index); err != nil {
+		return nil, err
 	}
 	fail := func(err error) (*lines, error) { return nil, fmt.Errorf("shard %d of the plan: %w", index, err) }
 	dir, err := openDir(s.dir, shardsName)
