@@ -121,7 +121,7 @@ func appendEntry(dst []byte, e *Entry) []byte {
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, e.Size, 10)
 	dst = append(dst, ' ')
-	dst = appendTime(dst, e.Mtime)
+	dst = e.Mtime.AppendDecimal(dst)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, e.Group, 10)
 	dst = append(dst, ' ')
@@ -177,9 +177,9 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, d.ID.Ino, 10)
 	dst = append(dst, ' ')
-	dst = appendTime(dst, d.Mtime)
+	dst = d.Mtime.AppendDecimal(dst)
 	dst = append(dst, ' ')
-	dst = appendTime(dst, d.Ctime)
+	dst = d.Ctime.AppendDecimal(dst)
 	if d.Implied {
 		dst = append(dst, " implied "...)
 	} else {
@@ -189,16 +189,6 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	dst = append(dst, ' ')
 	dst = appendPath(dst, d.Path)
 	return append(dst, '\n')
-}
-
-// appendTime appends SECONDS.NANOSECONDS, with nine digits after the point. The time is the sum of
-// both parts, also if SECONDS is negative.
-func appendTime(dst []byte, t fsys.Time) []byte {
-	dst = strconv.AppendInt(dst, t.Sec, 10)
-	point := len(dst)
-	dst = strconv.AppendInt(dst, 1_000_000_000+t.Nsec, 10) // a 1 and the nine digits
-	dst[point] = '.'
-	return dst
 }
 
 // The escapes of a path, so that its line is one line.
@@ -267,13 +257,8 @@ func (f *fields) integer(word string) int64 {
 }
 
 func (f *fields) time(word string) fsys.Time {
-	sec, nsec, _ := strings.Cut(word, ".")
-	var t fsys.Time
-	var errSec, errNsec error
-	t.Sec, errSec = strconv.ParseInt(sec, 10, 64)
-	t.Nsec, errNsec = strconv.ParseInt(nsec, 10, 64)
-	var written [64]byte // longer than any time
-	if errSec != nil || errNsec != nil || t.Nsec < 0 || t.Nsec > 999_999_999 || string(appendTime(written[:0], t)) != word {
+	t, ok := fsys.ParseTime(word)
+	if !ok {
 		f.fail(errNumber)
 	}
 	return t
