@@ -35,6 +35,7 @@ func (s *Source) Lists() (lists []SourceList) {
 // that were yielded for its path. The error is that of yield, or a *ListError.
 func (s *Source) EachListed(yield func(list int, file string, digest []byte) error) error {
 	for i, l := range s.lists {
+		var yieldErr error
 		err := l.index.Each(func(file string, digest []byte) error {
 			if file == l.name {
 				return nil // no manifest can list its own digest
@@ -43,13 +44,11 @@ func (s *Source) EachListed(yield func(list int, file string, digest []byte) err
 			if err != nil || file == "" {
 				return err
 			}
-			if err := yield(i, file, digest); err != nil {
-				return &yieldError{err}
-			}
-			return nil
+			yieldErr = yield(i, file, digest)
+			return yieldErr
 		})
-		if own := (*yieldError)(nil); errors.As(err, &own) {
-			return own.err
+		if yieldErr != nil {
+			return yieldErr
 		}
 		if err != nil {
 			return &ListError{l.name, err}

@@ -373,18 +373,15 @@ func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
 // that cannot be read.
 func (s *Source) Absent(yield func(list, file string, bag bool) error) error {
 	for i, l := range s.lists {
+		var yieldErr error
 		err := l.index.Unmet(func(file string) error {
-			if file == l.name || s.listedBefore(i, file) {
-				return nil
+			if file != l.name && !s.listedBefore(i, file) {
+				yieldErr = yield(l.name, file, l.isBag)
 			}
-			if err := yield(l.name, file, l.isBag); err != nil {
-				return &yieldError{err}
-			}
-			return nil
+			return yieldErr
 		})
-		var own *yieldError
-		if errors.As(err, &own) {
-			return own.err
+		if yieldErr != nil {
+			return yieldErr
 		}
 		if err != nil {
 			return &ListError{l.name, err}
@@ -392,10 +389,6 @@ func (s *Source) Absent(yield func(list, file string, bag bool) error) error {
 	}
 	return nil
 }
-
-type yieldError struct{ err error }
-
-func (e *yieldError) Error() string { return e.err.Error() }
 
 // ListError means that a manifest of the source cannot be read.
 type ListError struct {
