@@ -190,12 +190,7 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 	if info, err := s.root.Lstat(base); err != nil || info.Kind != fsys.Regular {
 		return false
 	}
-	f, info, err := s.root.OpenRegular(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	_, alone, err := givenFor(f, info.Size, base, a, false)
+	_, alone, err := givenIn(s.root, name, base, a, false)
 	return err == nil && alone
 }
 
@@ -337,7 +332,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		x.invalid = errUnlisted
 	}
 	for _, c := range s.sidecars[file] {
-		digest, err := s.besideFile(file, c)
+		digest, _, err := givenIn(s.root, c.name, file, s.hashes[c.slot], false)
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}
