@@ -60,7 +60,7 @@ type File struct {
 func OpenFile(o FileOptions) (*File, error) {
 	f := &File{opts: o}
 	err := f.open()
-	if other := (*notOwnError)(nil); errors.As(err, &other) {
+	if errors.As(err, new(*notOwnError)) {
 		err = fmt.Errorf("%w; %s", err, o.Hint)
 	}
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -33,10 +34,10 @@ func (c *Catalog) openSingle() error {
 	}
 	for _, l := range c.lists {
 		l.path = c.opts.File + "." + l.algorithm.Extension()
-		var foreign *notOwnError
 		err = c.findPrevious(l, []place{{l.path, false}, {l.path, true}})
+		foreign, isForeign := errors.AsType[*notOwnError](err)
 		switch {
-		case errors.As(err, &foreign):
+		case isForeign:
 			// It may have any form that verify reads.
 			if l.given, _, err = givenIn(c.root, l.path, c.opts.File, l.algorithm, true); err != nil {
 				return err
@@ -143,12 +144,7 @@ func (c *Catalog) moveBack(l *list) error {
 // NeedsDigests reports whether the caller must call CheckGiven before it writes: the single
 // file exists, and beside it is a manifest that is not Sealift's.
 func (c *Catalog) NeedsDigests() bool {
-	for _, l := range c.lists {
-		if l.given != nil && c.exists {
-			return true
-		}
-	}
-	return false
+	return c.exists && slices.ContainsFunc(c.lists, func(l *list) bool { return l.given != nil })
 }
 
 // CheckGiven refuses to replace the single file if a manifest beside it that Sealift may

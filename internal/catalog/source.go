@@ -228,7 +228,7 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
-		if document := (*manifest.DocumentError)(nil); errors.As(err, &document) {
+		if document, ok := errors.AsType[*manifest.DocumentError](err); ok {
 			return nil, problem(Doubt, fmt.Errorf("it is not checked: %w", document))
 		}
 		return nil, problem(Failure, err)
@@ -320,7 +320,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(l.name), err)
 		}
-		if s.bag != nil && l.isBag && x.invalid == nil {
+		if l.isBag && x.invalid == nil {
 			x.invalid = s.bag.check(l, file, found)
 		}
 		if len(found.Digests) > 0 {
