@@ -186,30 +186,9 @@ func (c *Catalog) bagInfo() ([]byte, error) {
 
 // writeTag writes a tag file, which must not exist, and returns its SHA-256 in hexadecimal.
 func (c *Catalog) writeTag(name string, a hash.Algorithm, compose composer) (f tagFile, sum string, err error) {
-	root := c.opts.Bag.Root
-	p, err := root.Create(false)
-	if err != nil {
-		return f, "", err
-	}
-	defer p.Abort()
-	set := hash.NewSet(append(slices.Clone(c.opts.Hashes), hash.SHA256))
-	n, err := compose(io.MultiWriter(&fsys.Writer{File: &p.File}, set))
-	if err != nil {
-		return f, "", err
-	}
-	if err := takeAttributes(p, nil); err != nil {
-		return f, "", err
-	}
-	if c.opts.Durable {
-		if err := p.Sync(); err != nil {
-			return f, "", err
-		}
-	}
-	err = p.Commit(name)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("another process has created it meanwhile")
-	}
-	digests := set.Digests()
-	last := len(digests) - 1
-	return tagFile{name, a, n.Lines, digests[:last]}, hash.SHA256.Text(digests[last]), err
+	set := hash.NewSet(c.opts.Hashes)
+	r := replacement{home: c.opts.Bag.Root, name: name, durable: c.opts.Durable, empty: true}
+	r.compose = func(w io.Writer) (manifest.Counts, error) { return compose(io.MultiWriter(w, set)) }
+	n, sum, err := r.write()
+	return tagFile{name, a, n.Lines, set.Digests()}, sum, err
 }

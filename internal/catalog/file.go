@@ -153,9 +153,6 @@ func (f *File) Write() (Written, error) {
 	r := replacement{home: f.home, name: f.name, replaces: f.prev, like: f.prev, durable: true, compose: compose}
 	n, digest, err := r.write()
 	w.count(n, digest)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("another process has created it meanwhile")
-	}
 	if err == nil {
 		err = f.home.Sync()
 	}

@@ -245,7 +245,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	n, digest, err := r.write()
 	w.count(n, digest)
 	switch {
-	case errors.Is(err, fs.ErrExist):
+	case errors.Is(err, errCreated):
 		return w, fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
 	case err != nil:
 		return w, err
