@@ -120,7 +120,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 	if err != nil {
 		return written, err
 	}
-	if err := add(bag.InfoName, "", textOf(info)); err != nil {
+	if err := add(bag.InfoName, "", textOf(info, 0)); err != nil {
 		return written, err
 	}
 	declared := hash.NewSet(c.opts.Hashes)
@@ -133,11 +133,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 			lines = l.algorithm.AppendText(lines, f.digests[l.slot])
 			lines = append(lines, "  "+manifest.BagItName(f.name)+"\n"...)
 		}
-		compose := textOf(lines)
-		if err := add(bag.TagManifestName(l.algorithm), l.algorithm, func(w io.Writer) (manifest.Counts, error) {
-			_, err := compose(w)
-			return manifest.Counts{Lines: len(tags)}, err
-		}); err != nil {
+		if err := add(bag.TagManifestName(l.algorithm), l.algorithm, textOf(lines, len(tags))); err != nil {
 			return written, err
 		}
 	}
@@ -146,7 +142,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 			return written, err
 		}
 	}
-	if err := add(bag.DeclarationName, "", textOf([]byte(bag.Declaration))); err != nil {
+	if err := add(bag.DeclarationName, "", textOf([]byte(bag.Declaration), 0)); err != nil {
 		return written, err
 	}
 	if c.opts.Durable {
@@ -160,10 +156,11 @@ func (c *Catalog) lines(doc manifest.Document) composer {
 	return func(w io.Writer) (manifest.Counts, error) { return c.builder.Write(w, doc) }
 }
 
-func textOf(text []byte) composer {
+// textOf composes a file with this text, which has a number of lines of a manifest.
+func textOf(text []byte, lines int) composer {
 	return func(w io.Writer) (manifest.Counts, error) {
 		_, err := w.Write(text)
-		return manifest.Counts{}, err
+		return manifest.Counts{Lines: lines}, err
 	}
 }
 
