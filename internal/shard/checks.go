@@ -93,10 +93,6 @@ type taskTime struct {
 	Elapsed time.Duration `json:"elapsed"` // nanoseconds
 }
 
-func resultsHead(id string, shard, attempt int) string {
-	return fmt.Sprintf("sealift-results %s %d %d\n", id, shard, attempt)
-}
-
 // AddCheck adds a file to a planned verification. size is that of the file, 0 if it does not
 // exist. The shards have the files in the order of the calls.
 func (p *Planner) AddCheck(c *Check, size int64) error {
@@ -247,7 +243,7 @@ func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 	if err != nil {
 		return Part{}, err
 	}
-	return a.writePart(resultsName, resultsHead(a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
+	return a.writePart(resultsName, partHead(resultsName, a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
 		if _, err := f.Write(append(text, '\n')); err != nil {
 			return err
 		}
@@ -269,18 +265,10 @@ type ResultReader struct {
 
 // OpenResults opens the results of a finished shard. The caller must Close the reader.
 func (s *Store) OpenResults(f *Finished) (*ResultReader, error) {
-	l, err := s.openPart(f, resultsName, resultsHead(s.Plan.ID, f.Shard, f.Attempt))
+	var head taskTime
+	l, err := s.openJSON(f, resultsName, &head)
 	if err != nil {
 		return nil, err
-	}
-	var head taskTime
-	text, err := l.next()
-	if err == nil {
-		err = l.parseJSON(text, &head)
-	}
-	if err != nil {
-		l.file.Close()
-		return nil, fmt.Errorf("part %s of shard %d: %w", resultsName, f.Shard, err)
 	}
 	return &ResultReader{max(head.Elapsed, 0), l}, nil
 }

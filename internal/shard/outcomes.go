@@ -3,7 +3,6 @@ package shard
 import (
 	"bufio"
 	"encoding/json"
-	"fmt"
 	"io"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -35,10 +34,6 @@ const outcomesName = "outcomes"
 
 // maxCause is how much of a cause is recorded, in bytes.
 const maxCause = 64 << 10
-
-func outcomesHead(id string, shard, attempt int) string {
-	return fmt.Sprintf("sealift-outcomes %s %d %d\n", id, shard, attempt)
-}
 
 // OutcomeWriter writes the outcomes of an attempt: one JSON object in each line, the counts
 // first. Only one goroutine may use it.
@@ -87,7 +82,7 @@ func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 		return Part{}, err
 	}
 	a := w.attempt
-	return a.writePart(outcomesName, outcomesHead(a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
+	return a.writePart(outcomesName, partHead(outcomesName, a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
 		if _, err := f.Write(append(text, '\n')); err != nil {
 			return err
 		}
@@ -108,20 +103,11 @@ type OutcomeReader struct {
 // OpenOutcomes opens the outcomes of a finished shard, and reads the counts into the value that
 // counts points to. The caller must Close the reader.
 func (s *Store) OpenOutcomes(f *Finished, counts any) (*OutcomeReader, error) {
-	l, err := s.openPart(f, outcomesName, outcomesHead(s.Plan.ID, f.Shard, f.Attempt))
+	l, err := s.openJSON(f, outcomesName, counts)
 	if err != nil {
 		return nil, err
 	}
-	r := &OutcomeReader{lines: l, targets: len(s.Plan.Targets)}
-	text, err := l.next()
-	if err == nil {
-		err = r.lines.parseJSON(text, counts)
-	}
-	if err != nil {
-		r.Close()
-		return nil, fmt.Errorf("part %s of shard %d: %w", outcomesName, f.Shard, err)
-	}
-	return r, nil
+	return &OutcomeReader{lines: l, targets: len(s.Plan.Targets)}, nil
 }
 
 // Close closes the file.

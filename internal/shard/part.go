@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -234,23 +235,43 @@ func (s *Store) openPart(f *Finished, name, head string) (_ *lines, err error) {
 			err = fmt.Errorf("part %s of shard %d: %w", name, f.Shard, err)
 		}
 	}()
-	for _, p := range f.Parts {
-		if p.Name != name {
-			continue
-		}
-		work, err := s.openWork(f.Shard)
-		if err != nil {
-			return nil, err
-		}
-		defer work.Close()
-		dir, err := openDir(work, attemptName(f.Attempt))
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		return openLines(dir, name, File{Size: p.Size, SHA256: p.SHA256}, head)
+	i := slices.IndexFunc(f.Parts, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		return nil, errors.New("the record of the shard does not have it")
 	}
-	return nil, errors.New("the record of the shard does not have it")
+	work, err := s.openWork(f.Shard)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	dir, err := openDir(work, attemptName(f.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return openLines(dir, name, File{Size: f.Parts[i].Size, SHA256: f.Parts[i].SHA256}, head)
+}
+
+// partHead returns the first line of a part whose other lines are JSON.
+func partHead(name, id string, shard, attempt int) string {
+	return fmt.Sprintf("sealift-%s %s %d %d\n", name, id, shard, attempt)
+}
+
+// openJSON opens a part whose lines are JSON, and reads the first object.
+func (s *Store) openJSON(f *Finished, name string, first any) (*lines, error) {
+	l, err := s.openPart(f, name, partHead(name, s.Plan.ID, f.Shard, f.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	text, err := l.next()
+	if err == nil {
+		err = l.parseJSON(text, first)
+	}
+	if err != nil {
+		l.file.Close()
+		return nil, fmt.Errorf("part %s of shard %d: %w", name, f.Shard, err)
+	}
+	return l, nil
 }
 
 // Close closes the file.

@@ -206,7 +206,7 @@ func TestMalformedOutcomesAreRefused(t *testing.T) {
 		`[]`: "cannot unmarshal",
 	} {
 		s, a := beginOne(t, file("a", 1))
-		part, err := a.writePart(outcomesName, outcomesHead(s.Plan.ID, 0, 1), textOf("{}\n"+text+"\n"))
+		part, err := a.writePart(outcomesName, partHead(outcomesName, s.Plan.ID, 0, 1), textOf("{}\n"+text+"\n"))
 		require.NoError(t, err)
 		r, err := s.OpenOutcomes(finish(t, s, a, part), &struct{}{})
 		require.NoError(t, err)
