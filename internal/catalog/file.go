@@ -60,7 +60,7 @@ type File struct {
 func OpenFile(o FileOptions) (*File, error) {
 	f := &File{opts: o}
 	err := f.open()
-	if other := (*notOwnError)(nil); errors.As(err, &other) {
+	if errors.As(err, new(*notOwnError)) {
 		err = fmt.Errorf("%w; %s", err, o.Hint)
 	}
 	if err != nil {
@@ -157,9 +157,6 @@ func (f *File) Write() (Written, error) {
 	r := replacement{home: f.home, name: f.name, replaces: f.prev, like: f.prev, durable: true, compose: compose}
 	n, digest, err := r.write()
 	w.count(n, digest)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("another process has created it meanwhile")
-	}
 	if err == nil {
 		err = f.home.Sync()
 	}
