@@ -9,8 +9,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // comparer prints and logs the results of a comparison.
@@ -108,9 +108,9 @@ func verdictText(e compare.Event) (verdict, reason string) {
 	case e.Whole && e.Files == 0:
 		reason = "a directory without files"
 	case e.Whole:
-		reason = plural(e.Files, "file") + ", " + progress.Size(e.Bytes)
+		reason = plural(e.Files, "file") + ", " + units.Size(e.Bytes)
 	case e.Bytes > 0:
-		reason = progress.Size(e.Bytes)
+		reason = units.Size(e.Bytes)
 	}
 	return "only in " + letters(e.Trees), reason
 }
@@ -174,7 +174,7 @@ func entries(n int64) string { return plural(n, "entry") }
 func onlyText(o compare.Only) string {
 	var parts []string
 	if o.Files > 0 {
-		parts = append(parts, plural(o.Files, "file"), progress.Size(o.Bytes))
+		parts = append(parts, plural(o.Files, "file"), units.Size(o.Bytes))
 	}
 	if o.Others > 0 {
 		parts = append(parts, plural(o.Others, "other entry"))

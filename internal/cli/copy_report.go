@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // copyReporter prints and logs the events of a copy, and its summary.
@@ -144,7 +144,7 @@ func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatche
 	}
 	t.row(done, countsOf(s))
 	if s.DryRun {
-		t.row("size", progress.Size(s.Bytes))
+		t.row("size", units.Size(s.Bytes))
 	} else {
 		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	}
@@ -313,7 +313,7 @@ func resumed(s *engine.Summary) string {
 		done = append(done, plural(s.ResumedFiles, "file"))
 	}
 	if s.ResumedBytes > 0 {
-		done = append(done, progress.Size(s.ResumedBytes))
+		done = append(done, units.Size(s.ResumedBytes))
 	}
 	return strings.Join(done, " and ") + " that an interrupted copy had done"
 }

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/timing"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // leastLimited is the shortest run for which the summary prints what limited it. Shorter runs
@@ -104,7 +104,7 @@ func stageTable(s *engine.Summary) []string {
 			name = waits[l.Stage]
 		}
 		if l.Bytes > 0 {
-			size, speed = progress.Size(l.Bytes), progress.Rate(rate(l.Bytes, l.Time))
+			size, speed = units.Size(l.Bytes), units.Rate(rate(l.Bytes, l.Time))
 		}
 		if l.Operations > 0 {
 			operations = grouped(l.Operations)

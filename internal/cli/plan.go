@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // planner is the type of [engine.Plan]. Tests pass their own function.
@@ -188,9 +188,9 @@ func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result ou
 	}
 	longest, mean := costs(p)
 	var t table
-	t.row("size", progress.Size(p.Totals.Bytes))
+	t.row("size", units.Size(p.Totals.Bytes))
 	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Missing.Entries}})
-	shards := progress.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
+	shards := units.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
 	if len(p.Shards) > 1 {
 		shards += "; the longest needs " + times(longest, mean) + " the mean time"
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // destination holds what is shown for one of several destinations.
@@ -87,11 +88,11 @@ func destinationLines(list []destination, columns int, look Look) (lines []strin
 }
 
 func (d *destination) fields() []field {
-	fields := []field{{fmt.Sprintf("%9s", Rate(d.rate)), 0}}
+	fields := []field{{fmt.Sprintf("%9s", units.Rate(d.rate)), 0}}
 	if d.readBack {
-		return append(fields, field{fmt.Sprintf("%7s/%s verified", Size(d.bytes), Size(d.total)), 1})
+		return append(fields, field{fmt.Sprintf("%7s/%s verified", units.Size(d.bytes), units.Size(d.total)), 1})
 	}
-	fields = append(fields, field{fmt.Sprintf("%7s unwritten", Size(d.unwritten)), 2})
+	fields = append(fields, field{fmt.Sprintf("%7s unwritten", units.Size(d.unwritten)), 2})
 	if d.limits {
 		fields = append(fields, field{"limited by this disk", 1})
 	}
