@@ -57,18 +57,11 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
-		page, err := openCopyReport(cmd, options, flags.report)
+		r, err := newCopyReporter(cmd, flags, options)
 		if err != nil {
 			return err
 		}
-		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1, html: page}
-		r.page = page.htmlReport
-		r.listing.memory = listingMemory
-		if err := r.use(&flags.outputFlags); err != nil {
-			return err
-		}
-		options.Report = r.event
-		r.logStart(options)
+		r.begin(options)
 		if name := options.Source; isManifestFile(name) && !flags.quiet {
 			r.print("note: " + quote.Name(name) + " is a manifest, and only this file is copied; to check the files that it lists: sealift verify " + quote.Name(name))
 		}
@@ -83,7 +76,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice:   advice,
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return page.watch(c, options.Targets, "read back") },
+			watch:    func(c *counters.Set) func() { return r.page.watch(c, options.Targets, "read back") },
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},

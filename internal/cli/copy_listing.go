@@ -32,7 +32,7 @@ func (r *copyReporter) list(e engine.Event) {
 		return
 	}
 	line := verb + " " + quote.Name(pathOrDot(e.Path))
-	if r.several && e.Target != "" {
+	if len(r.flags.options.Targets) > 1 && e.Target != "" {
 		line += " (in " + quote.Name(e.Target) + ")"
 	}
 	if reason != "" {

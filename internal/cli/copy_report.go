@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -17,9 +19,29 @@ import (
 type copyReporter struct {
 	*reporter
 	flags   *copyFlags
-	several bool // there are several destinations: a listed action names its own
 	listing listing
 	html    *copyPage
+}
+
+// newCopyReporter opens the log and the HTML report of a copy with the options o, and returns
+// its reporter.
+func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*copyReporter, error) {
+	page, err := openCopyReport(cmd, o, flags.report)
+	if err != nil {
+		return nil, err
+	}
+	r := &copyReporter{reporter: newReporter(cmd), flags: flags, listing: listing{memory: listingMemory}, html: page}
+	r.page = page.htmlReport
+	return r, r.use(&flags.outputFlags)
+}
+
+// begin sets the reporter as that of o, and writes the first lines of the log.
+func (r *copyReporter) begin(o *engine.Options) {
+	o.Report = r.event
+	r.log.line(slog.LevelInfo, "start", "", "", "source", loggedName(o.Source), "dry_run", o.DryRun)
+	for _, t := range o.Targets {
+		r.log.line(slog.LevelInfo, "destination", "", t)
+	}
 }
 
 // event is engine.Options.Report.
@@ -72,14 +94,6 @@ func (r *copyReporter) targetLost(e engine.Event) {
 	}
 	r.print(quote.Name(e.Target) + ": destination dropped" + at + ": " + quotedError(e.Err))
 	r.record(&r.mu.errors, newFailureJSON(e.Path, e.Target, "destination", errorText(e.Err)))
-}
-
-// logStart writes the first lines of the log.
-func (r *copyReporter) logStart(o *engine.Options) {
-	r.log.line(slog.LevelInfo, "start", "", "", "source", loggedName(o.Source), "dry_run", o.DryRun)
-	for _, t := range o.Targets {
-		r.log.line(slog.LevelInfo, "destination", "", t)
-	}
 }
 
 // finish ends the log and prints the summary.

@@ -150,18 +150,12 @@ func openPlan(path string) (*openedPlan, error) {
 // merge merges a planned copy.
 func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, engine.MergeSummary]) error {
 	o := f.options.Copy
-	page, err := openCopyReport(cmd, o, f.report)
+	r, err := newCopyReporter(cmd, &f.copyFlags, o)
 	if err != nil {
 		return err
 	}
+	r.begin(o)
 	f.options.Results = f.json || f.report != ""
-	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(o.Targets) > 1, html: page}
-	r.page = page.htmlReport
-	if err := r.use(&f.outputFlags); err != nil {
-		return err
-	}
-	o.Report = r.event
-	r.logStart(o)
 	f.options.Waiting = func(p shard.Progress) {
 		if !f.quiet {
 			r.print("waiting: " + statesOf(p))

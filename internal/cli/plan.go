@@ -76,16 +76,11 @@ again.`,
 		if err != nil {
 			return err
 		}
-		page, err := openCopyReport(cmd, options, "")
+		r, err := newCopyReporter(cmd, &flags.copyFlags, options)
 		if err != nil {
 			return err
 		}
-		r := &copyReporter{reporter: newReporter(cmd), flags: &flags.copyFlags, several: len(options.Targets) > 1, html: page}
-		if err := r.use(&flags.outputFlags); err != nil {
-			return err
-		}
-		options.Report = r.event
-		r.logStart(options)
+		r.begin(options)
 		return runCommand(cmd, job[engine.Options, shard.Plan]{
 			reporter: r.reporter,
 			progress: flags.progress,

@@ -103,11 +103,10 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 	}
 	o.Paths, o.Manifest, o.ConvertPaths = args, f.options.Manifest, !f.checks.literal
 	f.options.Source, f.options.Targets = args[0], args
-	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags}
-	if err := r.use(&f.outputFlags); err != nil {
+	r, err := newCopyReporter(cmd, &f.copyFlags, &f.options)
+	if err != nil {
 		return err
 	}
-	into := verify.PlanOptions{Into: f.into.Into, Shards: f.into.Shards, ShardSize: f.into.ShardSize, Sealift: f.into.Sealift}
 	return runCommand(cmd, job[verify.Options, shard.Plan]{
 		reporter: r.reporter,
 		progress: f.progress,
@@ -115,7 +114,7 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 		advice:   "; run the same command again",
 		options:  o,
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*shard.Plan, error) {
-			return verify.Plan(ctx, o, into, c)
+			return verify.Plan(ctx, o, verify.PlanOptions(f.into), c)
 		},
 		finish: func(p *shard.Plan, result outcome) outcome {
 			return f.finish(cmd.OutOrStdout(), p, r, result)

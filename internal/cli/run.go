@@ -220,20 +220,14 @@ type runSummary struct{ shards []shardResult }
 
 // run runs the shards of a task, one after the other.
 func (f *runFlags) run(cmd *cobra.Command, task *shardTask, run shardRunner) error {
-	page, err := openCopyReport(cmd, &task.options, "")
+	r, err := newCopyReporter(cmd, &f.copyFlags, &task.options)
 	if err != nil {
-		return err
-	}
-	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(task.options.Targets) > 1, html: page}
-	r.listing.memory = listingMemory
-	if err := r.use(&f.outputFlags); err != nil {
 		return err
 	}
 	if f.checks != nil {
 		run = f.checkShard(r)
 	} else {
-		task.options.Report = r.event
-		r.logStart(&task.options)
+		r.begin(&task.options)
 	}
 	return runCommand(cmd, job[shardTask, runSummary]{
 		reporter: r.reporter,
