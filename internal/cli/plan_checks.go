@@ -202,18 +202,9 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 	if err != nil {
 		return err
 	}
-	page, err := openVerifyReport(cmd, o, f.report)
+	r, err := newVerifyReporter(cmd, &f.outputFlags, o, false)
 	if err != nil {
 		return err
-	}
-	r := &verifyReporter{newReporter(cmd), false, len(o.Paths) > 1}
-	if err := r.use(&f.outputFlags); err != nil {
-		return err
-	}
-	r.page = page
-	o.Report = r.result
-	if page != nil {
-		o.Each = r.checked
 	}
 	return runCommand(cmd, job[verify.Options, mergedChecks]{
 		reporter: r.reporter,
@@ -223,7 +214,7 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*mergedChecks, error) {
 			return f.runMergeChecks(ctx, o, s, r, c)
 		},
-		watch: func(c *counters.Set) func() { return page.watch(c, nil, "read") },
+		watch: func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 		finish: func(m *mergedChecks, result outcome) outcome {
 			return f.finishChecks(cmd.OutOrStdout(), o, r, m, result)
 		},
@@ -261,13 +252,7 @@ func (f *mergeFlags) finishChecks(stdout io.Writer, o *verify.Options, r *verify
 		copying := &copyReporter{reporter: r.reporter, flags: &f.copyFlags}
 		return f.finish(stdout, copying, &engine.MergeSummary{Shards: m.shards}, result)
 	}
-	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
-	if result.signal == nil {
-		s.Warnings += f.selection.warnUnmet(r.reporter, nil)
-	}
-	result = r.writeReport(o, s, result)
-	result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
-		"missing", s.Missing, "elapsed", s.Elapsed)
+	result = r.finish(o, s, &f.selection, result)
 	switch {
 	case f.json:
 		printJSON(stdout, newVerifyJSON(s, r, result))

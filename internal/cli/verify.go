@@ -70,20 +70,11 @@ PATH. --hash-file is another name of this flag.`,
 		if err != nil {
 			return err
 		}
-		page, err := openVerifyReport(cmd, options, flags.report)
+		r, err := newVerifyReporter(cmd, &flags.outputFlags, options, flags.silent)
 		if err != nil {
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Paths) > 1}
-		if err := r.use(&flags.outputFlags); err != nil {
-			return err
-		}
-		r.page = page
-		options.Report = r.result
-		if page != nil {
-			options.Each = r.checked
-		}
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
 			progress: flags.progress,
@@ -91,15 +82,9 @@ PATH. --hash-file is another name of this flag.`,
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
+			watch:    func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
-				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
-				if result.signal == nil {
-					s.Warnings += flags.selection.warnUnmet(r.reporter, options.Only)
-				}
-				result = r.writeReport(options, s, result)
-				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
-					"missing", s.Missing, "elapsed", s.Elapsed)
+				result = r.finish(options, s, &flags.selection, result)
 				switch {
 				case flags.json:
 					printJSON(stdout, newVerifyJSON(s, r, result))

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -18,6 +20,25 @@ type verifyReporter struct {
 	*reporter
 	silent  bool // print no lines on standard output
 	several bool // there are several directories: names begin with their directory
+}
+
+// newVerifyReporter opens the log and the HTML report of a verification with the options o, and
+// returns its reporter, which o then reports to.
+func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options, silent bool) (*verifyReporter, error) {
+	page, err := openVerifyReport(cmd, o, flags.report)
+	if err != nil {
+		return nil, err
+	}
+	r := &verifyReporter{newReporter(cmd), silent, len(o.Paths) > 1}
+	if err := r.use(flags); err != nil {
+		return nil, err
+	}
+	r.page = page
+	o.Report = r.result
+	if page != nil {
+		o.Each = r.checked
+	}
+	return r, nil
 }
 
 // result is verify.Options.Report.
@@ -112,6 +133,17 @@ func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
+}
+
+// finish adds the counts of the summary to the outcome, writes the report, and ends the log.
+func (r *verifyReporter) finish(o *verify.Options, s *verify.Summary, selected *selection, result outcome) outcome {
+	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+	if result.signal == nil {
+		s.Warnings += selected.warnUnmet(r.reporter, o.Only)
+	}
+	result = r.writeReport(o, s, result)
+	return r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
+		"missing", s.Missing, "elapsed", s.Elapsed)
 }
 
 // maxManifestRows is how many rows of a summary name manifests. A directory may have one
