@@ -54,22 +54,14 @@ func (r *verifyReporter) result(v verify.Result) {
 		r.line(name, "MISSING")
 		r.recordResult(&r.mu.mismatches, v, "missing")
 	case verify.Unreadable:
-		r.trouble(name, "verify: ", v)
-		if !r.json { // the message above has the cause
-			r.line(name, "FAILED open or read")
-		}
+		r.trouble(&r.mu.errors, name, "verify: ", v)
+		r.textLine(name, "FAILED open or read")
 	case verify.Incomplete:
-		r.print(quoted(name) + ": " + quotedError(v.Err))
-		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
-		if !r.json {
-			r.line(name, "INCOMPLETE")
-		}
+		r.trouble(&r.mu.mismatches, name, "", v)
+		r.textLine(name, "INCOMPLETE")
 	case verify.Invalid:
-		r.print(quoted(name) + ": " + quotedError(v.Err))
-		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
-		if !r.json {
-			r.line(name, "INVALID")
-		}
+		r.trouble(&r.mu.mismatches, name, "", v)
+		r.textLine(name, "INVALID")
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
 		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest lists it"})
@@ -78,7 +70,7 @@ func (r *verifyReporter) result(v verify.Result) {
 	case verify.Warning:
 		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
 	case verify.Failure:
-		r.trouble(name, "", v)
+		r.trouble(&r.mu.errors, name, "", v)
 	}
 }
 
@@ -118,13 +110,20 @@ func (r *verifyReporter) line(name, verdict string) {
 	}
 }
 
-// trouble reports that an entry could not be checked, and why.
-func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
+// textLine is line, but prints nothing with --json. Use it after a message that has the cause.
+func (r *verifyReporter) textLine(name, verdict string) {
+	if !r.json {
+		r.line(name, verdict)
+	}
+}
+
+// trouble prints the cause of a result that is neither a match nor a mismatch, and records it.
+func (r *verifyReporter) trouble(count *int64, name, stage string, v verify.Result) {
 	if name = quoted(name); name != "" {
 		name += ": "
 	}
 	r.print(name + stage + quotedError(v.Err))
-	r.recordResult(&r.mu.errors, v, errorText(v.Err))
+	r.recordResult(count, v, errorText(v.Err))
 }
 
 // recordResult logs a failed line of a manifest, and calls record.
