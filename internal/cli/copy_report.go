@@ -96,9 +96,14 @@ func (r *copyReporter) targetLost(e engine.Event) {
 	r.record(&r.mu.errors, newFailureJSON(e.Path, e.Target, "destination", errorText(e.Err)))
 }
 
+// outcomeOfCopy returns the outcome that the summary shows. Each failure is already reported.
+func outcomeOfCopy(s *engine.Summary) outcome {
+	return outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}
+}
+
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
-	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each one is already reported
+	result = result.or(outcomeOfCopy(s))
 	if s.Total >= 0 && result.signal == nil {
 		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
 	}
@@ -109,12 +114,8 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 	result = r.html.write(r, s, result)
 	failures, mismatches := r.counts()
 	r.log.stages(s)
-	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
+	result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
 		"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
-	if err := r.log.close(); err != nil {
-		r.failure("", "", logError(err))
-		result.failed = true
-	}
 	switch {
 	case r.flags.json:
 		printJSON(stdout, newCopyJSON(s, r, result))

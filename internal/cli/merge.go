@@ -177,7 +177,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 // finish ends the log and prints the summary of a merge, or the states of the shards.
 func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSummary, result outcome) outcome {
 	if s.Merged {
-		result = result.or(outcome{failed: s.Summary.Errors > 0, mismatched: s.Summary.Mismatches > 0, conflicts: s.Summary.Conflicts > 0})
+		result = result.or(outcomeOfCopy(&s.Summary))
 	} else {
 		result = result.or(f.outcomeOf(s))
 	}

@@ -291,7 +291,7 @@ func (e *shardError) Unwrap() error { return e.err }
 func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, result outcome) outcome {
 	for _, s := range all.shards {
 		if s.summary != nil {
-			result = result.or(outcome{failed: s.summary.Errors > 0, mismatched: s.summary.Mismatches > 0, conflicts: s.summary.Conflicts > 0})
+			result = result.or(outcomeOfCopy(s.summary))
 		}
 		if !s.finished && !s.before && result.signal == nil {
 			result.failed = true
