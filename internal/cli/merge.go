@@ -13,7 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -48,17 +47,20 @@ If PLAN is a plan of a verification, merge prints the same results as one
 		if err := flags.check(args); err != nil {
 			return err
 		}
-		plan, err := openPlan(args[0])
+		store, closePlan, err := openPlan(args[0])
 		if err != nil {
 			return err
 		}
-		defer plan.dir.Close()
-		if plan.store.Plan.Kind == shard.KindVerify {
-			return flags.mergeChecks(cmd, plan.store, args[1:])
+		defer closePlan()
+		if store.Plan.Kind == shard.KindVerify {
+			return flags.mergeChecks(cmd, store, args[1:])
 		}
-		if err := flags.fill(plan.store, args[1:]); err != nil {
+		o, err := copyOptions(args[0], store, args[1:])
+		if err != nil {
 			return err
 		}
+		flags.copyFlags.options = *o
+		flags.options.Plan, flags.options.Copy = store, &flags.copyFlags.options
 		return flags.merge(cmd, run)
 	}
 	return cmd
@@ -105,46 +107,42 @@ func (f *mergeFlags) check(args []string) error {
 	return nil
 }
 
-// fill sets the options from the plan. paths, if any, replace the source and the destinations of
-// the plan.
-func (f *mergeFlags) fill(s *shard.Store, paths []string) error {
-	if len(paths) == 1 {
-		return usagef("the destination is missing; give SRC and all DST, or neither")
-	}
-	o, err := engine.OptionsOfPlan(s.Plan)
-	if err != nil {
-		return failure.Refuse("plan %s: %s", quote.Name(f.plan), quote.Text(err.Error()))
-	}
-	if len(paths) > 0 {
-		if len(paths)-1 != len(o.Targets) {
-			return usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
-		}
-		o.Source, o.Targets = paths[0], paths[1:]
-	}
-	f.copyFlags.options = *o
-	f.options.Plan, f.options.Copy = s, &f.copyFlags.options
-	return nil
-}
-
-// openedPlan is an open plan. The caller closes dir.
-type openedPlan struct {
-	dir   *fsys.Dir
-	store *shard.Store
-}
-
-// openPlan opens a plan. The error is a refusal.
-func openPlan(path string) (*openedPlan, error) {
+// openPlan opens the plan in the directory path. The caller closes it. The error is a refusal.
+func openPlan(path string) (s *shard.Store, closePlan func(), err error) {
 	var system *fsys.FS // nil means the operating system
 	dir, err := system.OpenRoot(path)
 	if err != nil {
-		return nil, failure.Refuse("plan %s: %s", quote.Name(path), route.Reason(err))
+		return nil, nil, refusePlan(path, fsys.BareError(err))
 	}
-	store, err := shard.Open(dir)
-	if err != nil {
+	if s, err = shard.Open(dir); err != nil {
 		dir.Close()
-		return nil, failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
+		return nil, nil, refusePlan(path, err)
 	}
-	return &openedPlan{dir, store}, nil
+	return s, dir.Close, nil
+}
+
+// refusePlan returns the refusal of a command for the plan in the directory path.
+func refusePlan(path string, err error) error {
+	return failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
+}
+
+// copyOptions returns the options of the planned copy in the directory plan. paths, if any,
+// replace its source and its destinations.
+func copyOptions(plan string, s *shard.Store, paths []string) (*engine.Options, error) {
+	if len(paths) == 1 {
+		return nil, usagef("the destination is missing; give SRC and all DST, or neither")
+	}
+	o, err := engine.OptionsOfPlan(s.Plan)
+	if err != nil {
+		return nil, refusePlan(plan, err)
+	}
+	if len(paths) > 0 {
+		if len(paths)-1 != len(o.Targets) {
+			return nil, usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
+		}
+		o.Source, o.Targets = paths[0], paths[1:]
+	}
+	return o, nil
 }
 
 // merge merges a planned copy.

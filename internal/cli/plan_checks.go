@@ -10,9 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -127,7 +125,7 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 func checkOptions(name string, s *shard.Store, paths []string, rules *filter.List) (*verify.Options, error) {
 	o, err := verify.OptionsOfPlan(s.Plan, rules)
 	if err != nil {
-		return nil, failure.Refuse("plan %s: %s", quote.Name(name), quote.Text(err.Error()))
+		return nil, refusePlan(name, err)
 	}
 	if len(paths) > 0 {
 		if len(paths) != len(o.Paths) {
@@ -138,27 +136,23 @@ func checkOptions(name string, s *shard.Store, paths []string, rules *filter.Lis
 	return o, nil
 }
 
-// checkTask returns the task of a planned verification; see task.
-func (f *runFlags) checkTask(s *shard.Store, paths []string) (*shardTask, error) {
+// fillChecks sets the options of a planned verification; see fill. It refuses flags that mean
+// nothing for it.
+func (f *runFlags) fillChecks(cmd *cobra.Command, s *shard.Store, paths []string) error {
+	for _, name := range []string{"block-size", "queue-size", "memory", "dirty-window", "fail-fast"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is for a copy, and the plan is that of a verification", name)
+		}
+	}
 	o, err := checkOptions(f.plan, s, paths, &f.selection.rules)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	own := &f.options
 	o.Workers, o.BytesPerSecond, o.Cache = own.Workers, own.BytesPerSecond, own.Cache
 	o.Verbose = f.verbose > 0
 	own.Source, own.Targets = o.Paths[0], o.Paths
 	f.checks = o
-	return &shardTask{store: s, options: *own}, nil
-}
-
-// refuseCopyFlags refuses the flags of run that mean nothing for a verification.
-func refuseCopyFlags(cmd *cobra.Command) error {
-	for _, name := range [...]string{"block-size", "queue-size", "memory", "dirty-window", "fail-fast"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("--%s is for a copy, and the plan is that of a verification", name)
-		}
-	}
 	return nil
 }
 
