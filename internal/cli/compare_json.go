@@ -112,8 +112,8 @@ func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, resul
 		Bytes:       s.Bytes,
 		Seconds:     s.Elapsed.Seconds(),
 		Rate:        math.Round(rate(s.Bytes, s.Elapsed)),
-		Differences: append([]differenceJSON{}, c.differences...),
-		Failures:    append([]failureJSON{}, c.mu.failures...),
+		Differences: list(c.differences),
+		Failures:    list(c.mu.failures),
 		Warnings:    list(c.mu.warnings),
 		ExitCode:    result.code(),
 	}

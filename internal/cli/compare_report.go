@@ -55,13 +55,7 @@ func (c *comparer) place(e compare.Event) string {
 }
 
 // letters joins the letters of trees: "A", or "A, C".
-func letters(trees []int) string {
-	var names []string
-	for _, i := range trees {
-		names = append(names, compare.Letter(i))
-	}
-	return strings.Join(names, ", ")
-}
+func letters(trees []int) string { return strings.Join(letterList(trees), ", ") }
 
 // difference prints one line about an entry: the verdict, the path and the reason.
 func (c *comparer) difference(e compare.Event) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -231,15 +232,7 @@ func reportShares(s *engine.Summary, several bool) (list []report.Share) {
 			list = append(list, report.Share{Place: place, Part: share.Share})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b report.Share) int {
-		switch {
-		case a.Part > b.Part:
-			return -1
-		case a.Part < b.Part:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b report.Share) int { return cmp.Compare(b.Part, a.Part) })
 	return list
 }
 

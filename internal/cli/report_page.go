@@ -195,7 +195,7 @@ func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
 		{Label: "host", Text: host + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"},
 		{Label: "program", Text: readBuild().line()},
 		{Label: "command", Words: commandLine(r.args)},
-		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + meaning(result), Key: "exit_code", Value: strconv.Itoa(result.code())},
+		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + result.row().meaning, Key: "exit_code", Value: strconv.Itoa(result.code())},
 	}
 	for _, t := range r.trees {
 		p.Trees = append(p.Trees, report.Tree{Role: t.role, Path: t.path, Facts: r.volumeFacts(t)})
@@ -231,15 +231,6 @@ func commandLine(args []string) []string {
 		words = append(words, arg)
 	}
 	return words
-}
-
-func meaning(o outcome) string {
-	for _, row := range exitTable {
-		if row.holds(o) {
-			return row.meaning
-		}
-	}
-	return ""
 }
 
 // volumeFacts describes the volume that holds a tree.
