@@ -3,7 +3,6 @@ package cli
 import (
 	"io"
 	"log/slog"
-	"math"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -235,10 +234,8 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 // verifyJSON is the JSON output of verify.
 type verifyJSON struct {
 	headJSON
-	Counts    verifyCountsJSON     `json:"counts"`
-	Bytes     int64                `json:"bytes"`
-	Seconds   float64              `json:"seconds"`
-	Rate      float64              `json:"rate"` // bytes per second
+	Counts verifyCountsJSON `json:"counts"`
+	amountJSON
 	Manifests []verifyManifestJSON `json:"manifests"`
 	Failures  []failureJSON        `json:"failures"`
 	Unlisted  []unlistedJSON       `json:"unlisted"`
@@ -292,14 +289,12 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 			Warnings:   s.Warnings,
 			Cached:     s.Cached,
 		},
-		Bytes:     s.Bytes,
-		Seconds:   s.Elapsed.Seconds(),
-		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
-		Manifests: []verifyManifestJSON{},
-		Failures:  list(r.mu.failures),
-		Unlisted:  list(r.mu.unlisted),
-		Warnings:  list(r.mu.warnings),
-		ExitCode:  result.code(),
+		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
+		Manifests:  []verifyManifestJSON{},
+		Failures:   list(r.mu.failures),
+		Unlisted:   list(r.mu.unlisted),
+		Warnings:   list(r.mu.warnings),
+		ExitCode:   result.code(),
 	}
 	manifests := map[string]int{} // by directory
 	for _, m := range s.Manifests {
