@@ -172,8 +172,7 @@ func newStagesJSON(s *engine.Summary) (stages []stageJSON, shares []shareJSON, l
 		shares = append(shares, newShareJSON(share))
 	}
 	if l := limitOf(s); l != nil {
-		j := newShareJSON(*l)
-		limit = &j
+		limit = new(newShareJSON(*l))
 	}
 	return stages, shares, limit
 }
