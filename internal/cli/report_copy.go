@@ -139,16 +139,11 @@ func copyTotals(s *engine.Summary, failures, mismatches int64) []report.Fact {
 		number("up to date", s.UpToDate, "counts.up_to_date"),
 		number("kept", s.Kept, "counts.kept"),
 		number("continued from an interrupted run", s.ResumedFiles, "resumed_files"))...)
-	troubles := []report.Fact{
-		number("errors", failures, "counts.errors"),
-		number("mismatches", mismatches, "counts.mismatches"),
-		number("conflicts", s.Conflicts, "counts.conflicts"),
-		number("warnings", s.Warnings, "counts.warnings"),
-	}
-	for i := range troubles[:3] {
-		troubles[i].Bad = troubles[i].Value != "0"
-	}
-	return append(facts, some(1, troubles...)...)
+	return append(facts, some(1,
+		problemCount("errors", failures, "counts.errors"),
+		problemCount("mismatches", mismatches, "counts.mismatches"),
+		problemCount("conflicts", s.Conflicts, "counts.conflicts"),
+		number("warnings", s.Warnings, "counts.warnings"))...)
 }
 
 // targetFacts describe the result at one destination.

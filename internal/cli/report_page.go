@@ -268,6 +268,13 @@ func number(label string, n int64, key string) report.Fact {
 	return report.Fact{Label: label, Text: grouped(n), Key: key, Value: strconv.FormatInt(n, 10)}
 }
 
+// problemCount returns a count as a fact that is bad unless it is 0.
+func problemCount(label string, n int64, key string) report.Fact {
+	f := number(label, n, key)
+	f.Bad = n != 0
+	return f
+}
+
 // some returns the facts that are not zero, and those that are always shown.
 func some(always int, facts ...report.Fact) (list []report.Fact) {
 	for i, f := range facts {
