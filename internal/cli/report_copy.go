@@ -234,20 +234,9 @@ func reportShares(s *engine.Summary, several bool) (list []report.Share) {
 // reportStages returns the table of --debug.
 func reportStages(s *engine.Summary, several bool) (list []report.Stage) {
 	for _, l := range s.Stages {
-		if l.Time < leastShown && l.Operations == 0 {
-			continue
+		if row, shown := stageRow(l, several); shown {
+			list = append(list, row)
 		}
-		stage := report.Stage{Stage: l.Stage.String(), Place: briefly(l.Place, l.Target, several), Time: duration(l.Time)}
-		if l.Stage.Waits() {
-			stage.Stage = waits[l.Stage]
-		}
-		if l.Bytes > 0 {
-			stage.Size, stage.Rate = units.Size(l.Bytes), units.Rate(rate(l.Bytes, l.Time))
-		}
-		if l.Operations > 0 {
-			stage.Operations = grouped(l.Operations)
-		}
-		list = append(list, stage)
 	}
 	return list
 }
