@@ -130,24 +130,20 @@ func (r *reporter) warningAt(where, path, target string, err error) {
 // failure reports a failure. path and target may be empty. If err is a [failure.FileError], its
 // path and target take precedence.
 func (r *reporter) failure(path, target string, err error) {
-	r.problem(&r.mu.errors, "failed", path, target, err)
+	r.problem(r.printEqual, &r.mu.errors, "failed", path, target, err)
 }
 
 // silentFailure logs and counts a failure, but prints no message.
 func (r *reporter) silentFailure(path, target string, err error) {
-	r.problemAs(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
+	r.problem(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
 }
 
 // mismatch reports content that differs from its expected digest.
 func (r *reporter) mismatch(path, target string, err error) {
-	r.problem(&r.mu.mismatches, "mismatch", path, target, err)
+	r.problem(r.printEqual, &r.mu.mismatches, "mismatch", path, target, err)
 }
 
-func (r *reporter) problem(count *int64, title, path, target string, err error) {
-	r.problemAs(r.printEqual, count, title, path, target, err)
-}
-
-func (r *reporter) problemAs(print func(message, string), count *int64, title, path, target string, err error) {
+func (r *reporter) problem(print func(message, string), count *int64, title, path, target string, err error) {
 	text, stage := quotedError(err), failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err
