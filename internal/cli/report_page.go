@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -225,10 +224,7 @@ func userName() string {
 func commandLine(args []string) []string {
 	words := []string{"sealift"}
 	for _, arg := range args {
-		if strings.Trim(arg, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=,./:@%") != "" || arg == "" {
-			arg = quote.Name(arg)
-		}
-		words = append(words, arg)
+		words = append(words, quote.Word(arg))
 	}
 	return words
 }
