@@ -104,8 +104,7 @@ func (r *htmlReport) refuseInside(tree, what string) error {
 	if r == nil {
 		return nil
 	}
-	inside, err := r.place.Inside(tree)
-	if err == nil && inside || r.place.Is(tree) {
+	if r.place.Below(tree) != "" || r.place.Is(tree) {
 		return failure.Refuse("--report %s is inside %s, where this command writes nothing; choose another place", quote.Name(r.place.Path), what)
 	}
 	return nil // the command itself reports that the tree cannot be read
