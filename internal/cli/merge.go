@@ -195,7 +195,9 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	case f.quiet:
 	case s.Merged:
 		printCopySummary(stdout, f.options.Copy, &s.Summary, r, result)
-		f.printShards(stdout, s)
+		var t table
+		f.shardRows(&t, s)
+		t.print(stdout)
 	default:
 		v := f.verdict(s, result)
 		v.print(stdout)
@@ -271,13 +273,6 @@ func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary) {
 		t.row("shards", statesOf(s.Shards))
 		f.shardRows(&t, s)
 	}
-	t.print(w)
-}
-
-// printShards prints which shards of a merged plan can be run again.
-func (f *mergeFlags) printShards(w io.Writer, s *engine.MergeSummary) {
-	var t table
-	f.shardRows(&t, s)
 	t.print(w)
 }
 
