@@ -71,8 +71,6 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		}
 		return runCommand(cmd, job[engine.Options, engine.Summary]{
 			reporter: r.reporter,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			advice:   advice,
 			run:      run,
 			options:  options,

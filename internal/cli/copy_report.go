@@ -30,9 +30,12 @@ func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &copyReporter{reporter: newReporter(cmd), flags: flags, listing: listing{memory: listingMemory}, html: page}
-	r.page = page.htmlReport
-	return r, r.use(&flags.outputFlags)
+	base, err := newReporter(cmd, &flags.outputFlags)
+	if err != nil {
+		return nil, err
+	}
+	base.page = page.htmlReport
+	return &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page}, nil
 }
 
 // begin sets the reporter as that of o, and writes the first lines of the log.

@@ -161,8 +161,6 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 	}
 	return runCommand(cmd, job[engine.MergeOptions, engine.MergeSummary]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		advice:   "; run the same command again to finish",
 		run:      run,
 		options:  &f.options,

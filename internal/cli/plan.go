@@ -83,8 +83,6 @@ again.`,
 		r.begin(options)
 		return runCommand(cmd, job[engine.Options, shard.Plan]{
 			reporter: r.reporter,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			advice:   "; run the same command again",
 			run: func(ctx context.Context, o *engine.Options, c *counters.Set) (*shard.Plan, error) {
 				return run(ctx, o, flags.into, c)

@@ -107,8 +107,6 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 	}
 	return runCommand(cmd, job[verify.Options, shard.Plan]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		advice:   "; run the same command again",
 		options:  o,
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*shard.Plan, error) {
@@ -202,8 +200,6 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 	}
 	return runCommand(cmd, job[verify.Options, mergedChecks]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		options:  o,
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*mergedChecks, error) {
 			return f.runMergeChecks(ctx, o, s, r, c)

@@ -211,8 +211,6 @@ func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run sh
 	}
 	return runCommand(cmd, job[engine.Options, runSummary]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		advice:   "; run the same command again to continue",
 		options:  &f.options,
 		run: func(ctx context.Context, _ *engine.Options, c *counters.Set) (*runSummary, error) {

@@ -43,8 +43,8 @@ itself. Its lines for other files stay while these files exist.
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := newReporter(cmd)
-		if err := r.use(&flags.outputFlags); err != nil {
+		r, err := newReporter(cmd, &flags.outputFlags)
+		if err != nil {
 			return err
 		}
 		var listed []manifest.Entry
@@ -67,8 +67,6 @@ itself. Its lines for other files stay while these files exist.
 		}
 		return runCommand(cmd, job[sum.Options, sum.Summary]{
 			reporter: r,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			run:      run,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {

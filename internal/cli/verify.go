@@ -77,8 +77,7 @@ PATH. --hash-file is another name of this flag.`,
 		stdout := cmd.OutOrStdout()
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
-			progress: flags.progress,
-			quiet:    flags.silent || flags.quiet,
+			quiet:    flags.silent,
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,

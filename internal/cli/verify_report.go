@@ -28,11 +28,12 @@ func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options
 	if err != nil {
 		return nil, err
 	}
-	r := &verifyReporter{newReporter(cmd), silent, len(o.Paths) > 1}
-	if err := r.use(flags); err != nil {
+	base, err := newReporter(cmd, flags)
+	if err != nil {
 		return nil, err
 	}
-	r.page = page
+	base.page = page
+	r := &verifyReporter{base, silent, len(o.Paths) > 1}
 	o.Report = r.result
 	if page != nil {
 		o.Each = r.checked
