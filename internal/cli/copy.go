@@ -336,9 +336,9 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	}
 	hashes := f.mhl.kind.hashes
 	if f.mhl.kind.classic {
-		o.MediaList = &engine.MediaList{Creator: *mhlCreator(), Hashes: hashes, Lines: len(lines)}
+		o.MediaList = &engine.MediaList{Creator: mhlCreator(), Hashes: hashes, Lines: len(lines)}
 	} else {
-		o.MHL = &engine.MHL{Creator: f.mhl.creator(""), Hashes: hashes, Lines: len(lines)}
+		o.MHL = &engine.MHL{Creator: f.mhl.creator(), Hashes: hashes, Lines: len(lines)}
 	}
 	o.Hashes = slices.Clone(lines)
 	for _, a := range hashes {

@@ -181,7 +181,7 @@ func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
 		}
 	}
 	if f.mhl.kind.classic {
-		o.MediaList = &sum.MediaList{Creator: *mhlCreator(), Hashes: f.mhl.kind.hashes}
+		o.MediaList = &sum.MediaList{Creator: mhlCreator(), Hashes: f.mhl.kind.hashes}
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (f *sumFlags) useMHL() (err error) {
 	case o.Only != nil:
 		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
 	}
-	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), Hashes: f.mhl.kind.hashes, DetectRenames: f.mhl.detectRenames}
+	o.MHL = &sum.MHL{Creator: f.mhl.creator(), Hashes: f.mhl.kind.hashes, DetectRenames: f.mhl.detectRenames}
 	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
 	return err
 }
