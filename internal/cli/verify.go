@@ -15,20 +15,11 @@ import (
 // manifestNames lists the first name of each kind of manifest, in lines that fit the help.
 func manifestNames() string {
 	const columns = 78
-	text, used := "", 0
+	var names []string
 	for _, kind := range manifest.AllFileNames() {
-		name := kind.Patterns[0] + ","
-		switch {
-		case text == "":
-			used = len(name)
-		case used+len(" ")+len(name) > columns:
-			text, used = text+"\n", len(name)
-		default:
-			text, used = text+" ", used+len(" ")+len(name)
-		}
-		text += name
+		names = append(names, kind.Patterns[0])
 	}
-	return strings.TrimSuffix(text, ",") + "."
+	return strings.Join(wrap(strings.Join(names, ", ")+".", columns), "\n")
 }
 
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
