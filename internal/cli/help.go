@@ -210,17 +210,14 @@ func newHelpCmd() *cobra.Command {
 		Short: "Print the help of a command",
 		Example: `  sealift help copy
   sealift copy --help`,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			if len(args) == 0 {
-				for _, c := range cmd.Root().Commands() {
-					if c.IsAvailableCommand() {
-						names = append(names, c.Name())
-					}
+		ValidArgsFunction: onlyFirst(func(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			for _, c := range cmd.Root().Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
 				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {
