@@ -33,7 +33,6 @@ const (
 // to all of them, so that the bytes at one of them are the bytes read, less its unwritten data.
 func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool) []destination {
 	var shown []destination
-	most, second := -1, int64(0)
 	for i, d := range c.Destinations() {
 		if i == len(s.destinations) {
 			s.destinations = append(s.destinations, newSampler(now))
@@ -51,18 +50,17 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool
 		at.add(x)
 		if why := d.Dropped.Load(); why != nil {
 			line.dropped = quote.Text(*why)
-		} else if most < 0 || line.unwritten > shown[most].unwritten {
-			if most >= 0 {
-				second = max(second, shown[most].unwritten)
-			}
-			most = i
-		} else {
-			second = max(second, line.unwritten)
 		}
 		shown = append(shown, line)
 	}
-	if most >= 0 {
-		shown[most].limits = shown[most].unwritten >= max(limitingBytes, limitingRatio*second)
+	for i := range shown {
+		least := int64(limitingBytes)
+		for k, other := range shown {
+			if k != i && other.dropped == "" {
+				least = max(least, limitingRatio*other.unwritten)
+			}
+		}
+		shown[i].limits = shown[i].dropped == "" && shown[i].unwritten >= least
 	}
 	return shown
 }
