@@ -89,7 +89,7 @@ again.`,
 			},
 			options: options,
 			finish: func(p *shard.Plan, result outcome) outcome {
-				return flags.finish(cmd.OutOrStdout(), p, r, result)
+				return flags.finish(cmd.OutOrStdout(), p, r.reporter, result)
 			},
 		})
 	}
@@ -141,9 +141,9 @@ func (f *planFlags) checkShards(cmd *cobra.Command) error {
 }
 
 // finish ends the log and prints the summary of a plan. p.ID is "" if no plan was written.
-func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, result outcome) outcome {
+func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *reporter, result outcome) outcome {
 	if p.ID != "" {
-		f.selection.warnUnmet(r.reporter, nil)
+		f.selection.warnUnmet(r, nil)
 	} else if result.code() == 0 {
 		result.failed = true
 	}
@@ -159,7 +159,7 @@ func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, res
 }
 
 // print prints the summary of a plan.
-func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result outcome) {
+func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcome) {
 	failures, mismatches := r.counts()
 	what, done := "entry", "copied"
 	if f.checks.planned {

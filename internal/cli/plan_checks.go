@@ -101,12 +101,12 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 	}
 	o.Paths, o.Manifest, o.ConvertPaths = args, f.options.Manifest, !f.checks.literal
 	f.options.Source, f.options.Targets = args[0], args
-	r, err := newCopyReporter(cmd, &f.copyFlags, &f.options)
+	r, err := newReporter(cmd, &f.outputFlags)
 	if err != nil {
 		return err
 	}
 	return runCommand(cmd, job[verify.Options, shard.Plan]{
-		reporter: r.reporter,
+		reporter: r,
 		advice:   "; run the same command again",
 		options:  o,
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*shard.Plan, error) {
