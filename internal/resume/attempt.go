@@ -112,11 +112,7 @@ func (l *Log) readEarlier(earlier []EarlierAttempt) error {
 		if err != nil {
 			return fmt.Errorf("log of attempt %d: %w", i+1, err)
 		}
-		var head journal.Header
-		if log != nil {
-			head = log.Header
-		}
-		l.addInterrupted(head)
+		head := l.addInterrupted(log)
 		if log != nil && head.Options == l.opts.Terms && head.Source == l.opts.Source {
 			l.known, l.knownFile = log, file
 		} else if file != nil {
