@@ -245,16 +245,13 @@ func (l *Log) createLog(head journal.Header) error {
 // user, or has several names, it appends to a copy.
 func (l *Log) continueLog() error {
 	uid, _ := fsys.Identity()
-	to := &appender{off: l.known.Size}
 	p, _, err := l.journal.dir.Reopen(l.name, uid)
-	if err == nil {
-		to.file, l.mu.file = p, p
-		err = p.Truncate(l.known.Size)
-	} else {
+	if err != nil {
 		return l.copyLog()
 	}
-	l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
-	return err
+	l.mu.file = p
+	l.mu.w = journal.Continue(&appender{file: p, off: l.known.Size}, l.known.Header, l.known.Size)
+	return p.Truncate(l.known.Size)
 }
 
 // place makes a new log, which gets its name when write has written it.
