@@ -401,7 +401,7 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.checkName(); err != nil {
 		return err
 	}
-	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}, true); err != nil {
+	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}); err != nil {
 		return err
 	}
 	if err := t.syncMadeDirs(); err != nil {
