@@ -144,9 +144,8 @@ func (dd *destDir) prepare(r *run) destState {
 		r.conflict(t, dd.src.Path(), conflict)
 		return destRefused
 	case err != nil:
-		var collision *collisionError
-		if errors.As(err, &collision) {
-			r.messages <- message{folded: t, below: dd.src.Path()}
+		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
+			r.messages <- message{do: func() { t.catalog.DropBelow(dd.src.Path()) }}
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused

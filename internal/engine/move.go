@@ -226,9 +226,9 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 	if err == nil {
 		return errNameTaken
 	}
-	var collision *collisionError
-	if errors.As(err, &collision) {
-		r.messages <- message{folded: p.target, file: e.manifestPath(p)}
+	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name
+		c, file := p.target.catalog, e.manifestPath(p)
+		r.messages <- message{do: func() { c.Drop(file) }}
 	}
 	return inStage(failure.StageCheck, err)
 }

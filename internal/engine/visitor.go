@@ -160,7 +160,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 		t.dropUnwritten(r, dd.src.Path(), err)
 		return
 	}
-	r.messages <- message{synced: dd}
+	r.messages <- message{do: func() { t.log.SyncedNames(dd.src.Path()) }} // the results of all its entries were sent before
 }
 
 // sendDirResult sends a result to the collector. It has the destinations at which the directory was
