@@ -87,12 +87,7 @@ func (treeCopy) findAbsent(r *run) {
 		if !r.wanted(file) || !r.absent(finder, file) {
 			return nil
 		}
-		if r.opts.SourceManifest == SourceManifestStrict || bag {
-			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-			r.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
-			return nil
-		}
-		absent.add(list, file)
+		absent.add(list, file, bag)
 		return nil
 	})
 	absent.warn()
@@ -102,7 +97,8 @@ func (treeCopy) findAbsent(r *run) {
 	}
 }
 
-// absentFiles collects the absent files of one manifest after another.
+// absentFiles reports the absent files of one manifest after another: as mismatches, or in one
+// warning for each manifest.
 type absentFiles struct {
 	run   *run
 	list  string
@@ -110,7 +106,13 @@ type absentFiles struct {
 	shown []string
 }
 
-func (a *absentFiles) add(list, file string) {
+// add reports an absent file that list names. A file of a bag is a mismatch in any case.
+func (a *absentFiles) add(list, file string, bag bool) {
+	if bag || a.run.opts.SourceManifest == SourceManifestStrict {
+		err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
+		a.run.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
+		return
+	}
 	if list != a.list {
 		a.warn()
 		a.list, a.count, a.shown = list, 0, nil

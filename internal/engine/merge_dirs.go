@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -255,13 +254,7 @@ func (m *merging) reportMissing(r *run) error {
 		if err != nil {
 			return err
 		}
-		list := string(m.store.Plan.Lists[x.List].Name)
-		if r.opts.SourceManifest == SourceManifestStrict {
-			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-			r.report(fileEvent(EventMismatch, x.Path, "", failure.StageVerify, err))
-			continue
-		}
-		absent.add(list, x.Path)
+		absent.add(string(m.store.Plan.Lists[x.List].Name), x.Path, false)
 	}
 	return nil
 }

@@ -316,24 +316,14 @@ func (p *planning) addExpected() error {
 	lists := p.manifests.Lists()
 	absent := absentFiles{run: p.run}
 	err := p.manifests.EachListed(func(list int, file string, digest []byte) error {
-		if !shard.IsPath(file) { // no entry of the source has this path
-			p.reportOutside(&absent, lists[list].Name, file)
+		if !shard.IsPath(file) { // the path leads out of the source
+			absent.add(lists[list].Name, file, false)
 			return p.ctx.Err()
 		}
 		return errors.Join(p.planner.Expect(file, shard.ListDigest{List: list, Digest: digest}), p.ctx.Err())
 	})
 	absent.warn()
 	return err
-}
-
-// reportOutside handles a path of a manifest that leads out of the source as an absent file.
-func (p *planning) reportOutside(absent *absentFiles, list, file string) {
-	if p.opts.SourceManifest == SourceManifestStrict {
-		err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-		p.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
-		return
-	}
-	absent.add(list, file)
 }
 
 // addPrevious adds the lines of the destinations' earlier manifests to the planner. Then it
