@@ -143,14 +143,12 @@ const maxUnfit = 20
 // refuseUnfit walks the source and refuses it if it has entries that a bag cannot hold:
 // anything but regular files and directories, and names that are not UTF-8.
 func (r *run) refuseUnfit() error {
-	root, info, err := r.route.OpenSource() // the walk closes it
+	root, _, err := r.route.OpenSource()
 	if err != nil {
 		return err
 	}
 	v := &unfitVisitor{}
-	walk.Walk(r.ctx, walk.NewRoot(r.newHandles().Root(root), info, v), walk.Options{
-		Workers: walkers(r.opts.Workers), Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
-	})
+	r.scan(r.ctx, root, walkers(r.opts.Workers), v, nil)
 	if r.ctx.Err() != nil || v.count == 0 { // a run that was stopped copies nothing
 		return nil
 	}
