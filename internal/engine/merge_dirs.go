@@ -85,12 +85,7 @@ func (m *merging) enter(r *run, d *walk.Dir) bool {
 		}
 	}
 	if d.Parent != nil {
-		d.Hold()
-		select {
-		case r.jobs <- job{dir: d, kind: fsys.Directory}:
-		case <-r.ctx.Done():
-			d.Done()
-		}
+		r.send(job{dir: d, kind: fsys.Directory})
 	}
 	return true
 }
