@@ -289,10 +289,10 @@ func (p *planning) begin() error {
 
 // makeInto creates and locks the directory of the plan. No other user may read it.
 func (p *planning) makeInto() error {
-	if _, err := makeDirs(parentOf(p.path)); err != nil {
+	if _, err := makeDirs(filepath.Dir(p.path)); err != nil {
 		return err
 	}
-	parent, err := p.opts.FS.OpenRoot(parentOf(p.path))
+	parent, err := p.opts.FS.OpenRoot(filepath.Dir(p.path))
 	if err != nil {
 		return err
 	}
