@@ -394,16 +394,13 @@ func (r *run) countPayload(f *result) {
 // not list them.
 type emptyDirs struct {
 	sync.Mutex
-	count int
-	shown []string
+	fewNames
 }
 
 func (e *emptyDirs) add(path string) {
 	e.Lock()
 	defer e.Unlock()
-	if e.count++; len(e.shown) < namesShown {
-		e.shown = append(e.shown, quoteName(path))
-	}
+	e.fewNames.add(path)
 }
 
 // warnEmptyDirs warns, in one message, of the empty directories that were copied into the
@@ -416,13 +413,9 @@ func (r *run) warnEmptyDirs() {
 		return
 	}
 	slices.Sort(e.shown)
-	names := strings.Join(e.shown, ", ")
-	if e.count > len(e.shown) {
-		names += ", ..."
-	}
 	what := "1 empty directory is"
 	if e.count > 1 {
 		what = fmt.Sprintf("%d empty directories are", e.count)
 	}
-	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, names)})
+	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, e.fewNames)})
 }
