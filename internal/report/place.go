@@ -47,7 +47,7 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 	}
 	p := &Place{Path: path, fs: sys, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}
 	for name := range strings.SplitSeq(absolute, string(filepath.Separator)) {
-		if len(name) >= len(fsys.Reserved) && strings.EqualFold(name[:len(fsys.Reserved)], fsys.Reserved) {
+		if fsys.IsReserved(name) {
 			return nil, fmt.Errorf("names that begin with %s are for unfinished copies", fsys.Reserved)
 		}
 	}
