@@ -61,6 +61,9 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
+		if err := refuseLog(flags.logFile, options); err != nil {
+			return err
+		}
 		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1, html: page}
 		r.page = page.htmlReport
 		r.listing.memory = listingMemory
