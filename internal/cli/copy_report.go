@@ -30,6 +30,9 @@ func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*
 	if err != nil {
 		return nil, err
 	}
+	if err := refuseLog(flags.logFile, o); err != nil {
+		return nil, err
+	}
 	base, err := newReporter(cmd, &flags.outputFlags)
 	if err != nil {
 		return nil, err

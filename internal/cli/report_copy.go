@@ -44,16 +44,46 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 	if err := page.refuseInside(o.Source, "the source"); err != nil {
 		return p, err
 	}
-	for _, t := range o.Targets {
-		if below := page.place.Below(t); below != "" {
-			if _, err := os.Lstat(filepath.Join(o.Source, below)); err == nil {
-				return p, failure.Refuse("--report %s: the source has an entry of this name; choose another", quote.Name(file))
-			}
-		}
+	if copiedOver(page.place, o) {
+		return p, failure.Refuse("--report %s: the source has an entry of this name; choose another", quote.Name(file))
 	}
 	page.algorithms = o.Hashes
 	o.Each = p.each
 	return p, nil
+}
+
+// copiedOver reports whether a place is in a destination, and the source has an entry of this name.
+func copiedOver(place *report.Place, o *engine.Options) bool {
+	for _, t := range o.Targets {
+		if below := place.Below(t); below != "" {
+			if _, err := os.Lstat(filepath.Join(o.Source, below)); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// refuseLog refuses a log that would change the source, or the copy of one of its files.
+func refuseLog(file string, o *engine.Options) error {
+	if file == "" {
+		return nil
+	}
+	path := file
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		path = real // the log is opened through symbolic links
+	}
+	place, err := report.At(path)
+	if err != nil {
+		return nil //nolint:nilerr // opening the log reports it
+	}
+	if inside, err := place.Inside(o.Source); err == nil && inside || place.Is(o.Source) {
+		return failure.Refuse("--log-file %s is inside the source, where this command writes nothing; choose another place", quote.Name(file))
+	}
+	if copiedOver(place, o) {
+		return failure.Refuse("--log-file %s: the source has an entry of this name; choose another", quote.Name(file))
+	}
+	return nil
 }
 
 // copyResults has the report's words for the outcomes of entries.

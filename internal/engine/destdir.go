@@ -25,8 +25,8 @@ type destDir struct {
 	handle *fsys.Handle
 	info   fsys.Info
 	system *fileSystem // of the directory, once it is open
-	// fresh: this copy creates the directory, so it gets the source's metadata. In a copy by a plan,
-	// another task may have created it.
+	// fresh: this copy creates the directory, so it gets the source's metadata. An interrupted run
+	// may have created it, or another task of a plan.
 	fresh bool
 	// empty: this run created the directory, or would in a real run, so it contains only entries of
 	// this run.
@@ -159,6 +159,9 @@ func (dd *destDir) prepare(r *run) destState {
 	if err == nil && dd.fresh && !t.isOwnWork(info) {
 		err = errExchanged
 	}
+	if err == nil && t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info) {
+		dd.fresh = true // an interrupted run created it
+	}
 	if err == nil && (info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID) {
 		err = errIsSource
 	}
@@ -249,7 +252,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 }
 
 func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
-	if err := up.Mkdir(name); err != nil {
+	if err := up.MkdirUnfinished(name); err != nil {
 		return nil, err
 	}
 	dd.empty = true

@@ -207,7 +207,7 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
 		isNew := t.created || t.madeByPlan
-		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew, !isNew)
+		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
 		r.failEnd(t, failure.StageMetadata, err)

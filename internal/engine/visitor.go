@@ -266,7 +266,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 				return err
 			}
 		}
-		changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.fresh)
+		changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.empty)
 		if err != nil {
 			return err
 		}

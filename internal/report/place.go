@@ -38,15 +38,15 @@ var (
 // a report. It writes nothing. The directory need not exist yet. sys is nil for the
 // system's files.
 func Open(sys *fsys.FS, path string) (*Place, error) {
-	absolute, err := fsys.AbsolutePath(path)
+	p, err := At(path)
 	if err != nil {
 		return nil, err
 	}
+	p.fs = sys
 	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
 		return nil, errors.New("the name of a file is missing")
 	}
-	p := &Place{Path: path, fs: sys, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}
-	for name := range strings.SplitSeq(absolute, string(filepath.Separator)) {
+	for name := range strings.SplitSeq(filepath.Join(p.dir, p.name), string(filepath.Separator)) {
 		if fsys.IsReserved(name) {
 			return nil, fmt.Errorf("names that begin with %s are for unfinished copies", fsys.Reserved)
 		}
@@ -61,6 +61,15 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 	defer dir.Close()
 	p.had, err = p.existing(dir)
 	return p, err
+}
+
+// At returns the place of any file, not only of a report. It is for Inside, Below and Is.
+func At(path string) (*Place, error) {
+	absolute, err := fsys.AbsolutePath(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Place{Path: path, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}, nil
 }
 
 // existing returns the report that has the name, or nil if the name does not exist. Another
