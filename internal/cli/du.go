@@ -132,9 +132,9 @@ func (f *duFlags) groups() []flagGroup {
 			f.logFlags(s, "message")
 		}},
 		{"Sizes in the output", func(s *pflag.FlagSet) {
-			s.BoolFuncP("human-readable", "h", "print sizes such as 4.0K; the default on a terminal and for --top (--help prints this help)", f.unitFlag(unitHuman, nil))
-			s.BoolFuncP("kibibytes", "k", "same as --block-size=1K; the default elsewhere", f.unitFlag(unitKibi, nil))
-			s.BoolFuncP("bytes", "b", "same as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
+			eachSwitch(s, "human-readable", "h", "print sizes such as 4.0K; the default on a terminal and for --top (--help prints this help)", f.unitFlag(unitHuman, nil))
+			eachSwitch(s, "kibibytes", "k", "same as --block-size=1K; the default elsewhere", f.unitFlag(unitKibi, nil))
+			eachSwitch(s, "bytes", "b", "same as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
 			s.VarP(newValue(&f.unit, "", parseUnit, "human-readable", "si", "1", "K", "M", "G", "KB", "MB", "GB"), "block-size", "B", blockSizeHelp)
 		}},
 	}

@@ -66,6 +66,10 @@ func givenOptions(cmd *cobra.Command) []optionJSON {
 				list = append(list, *v.given...)
 			}
 			anyRule = true
+		case *eachValue:
+			for _, text := range v.given {
+				list = append(list, optionJSON{f.Name, text})
+			}
 		case pflag.SliceValue:
 			for _, value := range v.GetSlice() {
 				list = append(list, optionJSON{f.Name, value})
@@ -95,3 +99,31 @@ func (v *ruleValue) Set(text string) error {
 
 func (v *ruleValue) String() string { return "" }
 func (v *ruleValue) Type() string   { return "value" }
+
+// eachValue is a flag that calls set each time it is given. given has the texts.
+type eachValue struct {
+	set   func(string) error
+	kind  string
+	given []string
+}
+
+func (v *eachValue) Set(text string) error {
+	if err := v.set(text); err != nil {
+		return err
+	}
+	v.given = append(v.given, text)
+	return nil
+}
+
+func (v *eachValue) String() string { return "" }
+func (v *eachValue) Type() string   { return v.kind }
+
+// eachFlag defines a flag with a value that may be repeated. set is called for each value.
+func eachFlag(s *pflag.FlagSet, name, text string, set func(string) error) {
+	s.Var(&eachValue{set: set, kind: "value"}, name, text)
+}
+
+// eachSwitch defines a flag without a value whose order among other flags matters.
+func eachSwitch(s *pflag.FlagSet, name, short, text string, set func(string) error) {
+	s.VarPF(&eachValue{set: set, kind: "bool"}, name, short, text).NoOptDefVal = "true"
+}

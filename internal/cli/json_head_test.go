@@ -51,6 +51,11 @@ func TestJSONBeginsWithTheSameHead(t *testing.T) {
 		},
 		{verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", "--json", "x").stdout, "verify", []option{{"json", "true"}}},
 		{duCommand(t, func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }, "--exclude=x", "--exclude=y", "--json").stdout, "du", []option{{"exclude", "x"}, {"exclude", "y"}, {"json", "true"}}},
+		{duCommand(t, func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }, "-hk", "--json", "--bytes=false").stdout, "du", []option{{"human-readable", "true"}, {"kibibytes", "true"}, {"json", "true"}, {"bytes", "false"}}},
+		{
+			command(t, slowly, "", "copy", "--mhl=md5,c4", "--mhl-author", "Ann,email=ann@example.org", "--mhl-author=Bo", "--mhl-ignore", "*.tmp", "--mhl-location", "set", "--mhl-comment", "day 1", "--json", "a", "b").stdout, "copy",
+			[]option{{"mhl", "md5,c4"}, {"mhl-author", "Ann,email=ann@example.org"}, {"mhl-author", "Bo"}, {"mhl-ignore", "*.tmp"}, {"mhl-location", "set"}, {"mhl-comment", "day 1"}, {"json", "true"}},
+		},
 	} {
 		var head headJSON
 		require.NoError(t, json.Unmarshal([]byte(c.out), &head), c.out)

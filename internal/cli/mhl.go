@@ -57,10 +57,10 @@ func (f *mhlFlags) define(s *pflag.FlagSet, kinds string) {
 	v.offer = listCompletions([]string{classicMHL}, namesOf(mhl.Algorithms()))
 	s.Var(v, "mhl", "`LIST`: write "+kinds+" (default "+string(mhl.DefaultHash)+")")
 	s.Lookup("mhl").NoOptDefVal = string(mhl.DefaultHash)
-	s.Func("mhl-author", "record `AUTHOR` in the MHL; may be repeated", f.addAuthor)
-	s.Func("mhl-location", "record `PLACE` in the MHL", mhlText(&f.location))
-	s.Func("mhl-comment", "record `TEXT` as comment of the MHL", mhlText(&f.comment))
-	s.Func("mhl-ignore", "do not record paths that match `PATTERN`", f.addIgnore)
+	eachFlag(s, "mhl-author", "record `AUTHOR` in the MHL; may be repeated", f.addAuthor)
+	eachFlag(s, "mhl-location", "record `PLACE` in the MHL", mhlText(&f.location))
+	eachFlag(s, "mhl-comment", "record `TEXT` as comment of the MHL", mhlText(&f.comment))
+	eachFlag(s, "mhl-ignore", "do not record paths that match `PATTERN`", f.addIgnore)
 }
 
 func namesOf(algorithms []hash.Algorithm) (names []string) {

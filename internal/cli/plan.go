@@ -171,7 +171,10 @@ func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcom
 	}
 	v.addCount(failures, "failure")
 	v.addCount(mismatches, "mismatch")
-	if result.signal != nil {
+	switch {
+	case p.ID != "": // the plan is complete, but for example the log is not
+		v.bad, v.next = "PLANNED, WITH ERRORS", "the plan can be run"
+	case result.signal != nil:
 		v.next = "run the same command again"
 	}
 	v.close(result)

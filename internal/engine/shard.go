@@ -160,10 +160,15 @@ func (k *task) checkDestination(d *route.Destination) error {
 	case err != nil:
 		return refuse(err)
 	case !found || mark.ID != k.store.Plan.ID:
+		if merged, err := k.store.IsMerged(); err == nil && merged {
+			return refuse(errMerged)
+		}
 		return refuse(resume.ErrNotPlanned)
 	}
 	return nil
 }
+
+var errMerged = errors.New("the plan was merged; to copy what is new, make another plan or use sealift copy")
 
 // count reads the whole shard, which checks it, and counts its files and bytes.
 func (k *task) count() error {

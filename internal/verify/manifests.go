@@ -320,6 +320,10 @@ func (t *tree) find() error {
 			t.notes = append(t.notes, note{Failure, name, fmt.Errorf("the manifest cannot be read: %w", err)})
 			continue
 		}
+		if isAppleDouble(name, f) {
+			f.Close()
+			continue
+		}
 		s := &source{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm}
 		s.use(f, info)
 		t.manifests = append(t.manifests, s)

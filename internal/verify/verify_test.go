@@ -486,6 +486,23 @@ func TestEveryManifestHasALine(t *testing.T) {
 	require.ErrorContains(t, err, "MD5SUMS'"+none)
 }
 
+// On exFAT, macOS keeps attributes of x.sha256 in the AppleDouble file ._x.sha256. Another file
+// of such a name is a manifest.
+func TestAnAppleDoubleFileIsNoManifest(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"a": "A", "SHA256SUMS": sha("A") + "  a\n", "._SHA256SUMS": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X",
+		"._a.sha256": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X", "._b.sha256": sha("A") + "  a\n",
+	})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"OK a", "OK a"}, reported)
+	require.Zero(t, s.Errors)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "._b.sha256"), []byte("\x00\x05\x16"), 0o600))
+	_, s, err = check(t, &verify.Options{Paths: []string{dir}})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Errors)
+}
+
 // The error names the manifest that cannot be read, not the empty one beside it.
 func TestAnUnreadableManifestBesideAnEmptyOne(t *testing.T) {
 	t.Parallel()
