@@ -60,11 +60,12 @@ func (l *Listing) SetKind(i int, k Kind) { l.entries[i].kind = k }
 // paths in byte order. A directory sorts as "name/".
 func (l *Listing) SortForManifest() {
 	slices.SortFunc(l.entries, func(a, b listed) int {
-		return compareForManifest(l.name(a), a.kind == Directory, l.name(b), b.kind == Directory)
+		return CompareForManifest(l.name(a), a.kind == Directory, l.name(b), b.kind == Directory)
 	})
 }
 
-func compareForManifest(a string, aDir bool, b string, bDir bool) int {
+// CompareForManifest compares two names of a directory in the order of SortForManifest.
+func CompareForManifest(a string, aDir bool, b string, bDir bool) int {
 	n := min(len(a), len(b))
 	if c := strings.Compare(a[:n], b[:n]); c != 0 {
 		return c

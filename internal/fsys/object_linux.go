@@ -2,6 +2,7 @@ package fsys
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -110,7 +111,14 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return valuesOf(splitNames(names[:n]), keep, o.getxattr)
+	listed := slices.DeleteFunc(splitNames(names[:n]), isSecondACL)
+	return valuesOf(listed, keep, o.getxattr)
+}
+
+// isSecondACL reports whether name is an attribute in which XFS lists an ACL for a second time, to
+// root only. Setting or removing the attribute changes the ACL.
+func isSecondACL(name string) bool {
+	return name == "trusted.SGI_ACL_FILE" || name == "trusted.SGI_ACL_DEFAULT"
 }
 
 func (o *Object) getxattr(name string) ([]byte, error) {
