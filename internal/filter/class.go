@@ -63,19 +63,20 @@ func parseClass(s string) (c class, size int, err error) {
 				}
 				bracket = i + next
 			}
-			name, n, err := parseClassName(s[i : bracket+1])
-			if err != nil {
-				return class{}, 0, err
-			}
-			if n == 0 {
+			name, named := strings.CutSuffix(s[i+len("[:"):bracket], ":")
+			if !named { // the "[" is an ordinary member
 				c.ranges = append(c.ranges, charRange{'[', '['})
 				low = '['
 				i++
 				continue
 			}
-			c.ranges = append(c.ranges, namedClasses[name]...)
+			ranges, known := namedClasses[name]
+			if !known {
+				return class{}, 0, fmt.Errorf("there is no character class %q", s[i:bracket+1])
+			}
+			c.ranges = append(c.ranges, ranges...)
 			low = -1
-			i += n
+			i = bracket + 1
 		case s[i] == '-' && low >= 0 && i+1 < len(s) && s[i+1] != ']':
 			high, n, err := parseMember(s[i+1:])
 			if err != nil {
@@ -97,20 +98,6 @@ func parseClass(s string) (c class, size int, err error) {
 			i += n
 		}
 	}
-}
-
-// parseClassName parses "[:name:]" and returns its size. The size is 0 if s only begins like a
-// class name, so that the "[" is an ordinary member. s starts with "[:" and ends with the
-// first "]".
-func parseClassName(s string) (name string, size int, err error) {
-	name, ok := strings.CutSuffix(s[len("[:"):len(s)-1], ":")
-	if !ok {
-		return "", 0, nil
-	}
-	if _, known := namedClasses[name]; !known {
-		return "", 0, fmt.Errorf("there is no character class %q", s)
-	}
-	return name, len(s), nil
 }
 
 // parseMember parses one character, escaped or not.

@@ -53,19 +53,6 @@ const (
 	Traverse
 )
 
-// String returns the verdict's name in lower case, for messages.
-func (v Verdict) String() string {
-	switch v {
-	case Included:
-		return "included"
-	case Excluded:
-		return "excluded"
-	case Traverse:
-		return "traverse"
-	}
-	return fmt.Sprintf("Verdict(%d)", uint8(v))
-}
-
 // List is an ordered list of include and exclude rules; the last rule that
 // matches an entry decides. If the first rule is an include, entries that no rule
 // matches are excluded, otherwise they are included.

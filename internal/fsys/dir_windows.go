@@ -24,12 +24,7 @@ type capabilities struct {
 }
 
 func openRoot(path string) (Object, error) {
-	wide, err := windows.UTF16PtrFromString(path)
-	if err != nil {
-		return Object{}, err
-	}
-	h, err := windows.CreateFile(wide, dirAccess, shareAll, nil, windows.OPEN_EXISTING,
-		windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	h, err := openPath(path, dirAccess, windows.OPEN_EXISTING)
 	if err != nil {
 		return Object{}, err
 	}

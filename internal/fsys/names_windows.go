@@ -32,7 +32,7 @@ func (d *Dir) readlink(name string) (target string, err error) {
 }
 
 func (d *Dir) symlink(target, name string) error {
-	if err := validName(name); err != nil {
+	if _, err := wideName(name); err != nil {
 		return err
 	}
 	if target == "" || strings.ContainsRune(target, 0) {

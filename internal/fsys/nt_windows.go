@@ -27,29 +27,25 @@ const (
 	dirAccess       = readAttributes | windows.FILE_LIST_DIRECTORY | windows.FILE_TRAVERSE
 )
 
-// validName refuses a text that is not the name of one entry. Separators and the colon of
-// streams would lead to another object, and no file system accepts the other characters. A
-// text that is neither UTF-8 nor WTF-8 would be changed without an error. NUL, CON and names
-// that end in a dot or a space are ordinary names here.
-func validName(name string) error {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `\/:*?"<>|`) {
-		return windows.ERROR_INVALID_NAME
-	}
-	for i := range len(name) {
-		if name[i] < ' ' {
-			return windows.ERROR_INVALID_NAME
-		}
+// wideName returns the name of one entry in UTF-16, and refuses any other text. Separators and
+// the colon of streams would lead to another object, and no file system accepts the other
+// characters. A text that is neither UTF-8 nor WTF-8 would be changed without an error. NUL, CON
+// and names that end in a dot or a space are ordinary names here.
+func wideName(name string) ([]uint16, error) {
+	control := func(c rune) bool { return c < ' ' }
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `\/:*?"<>|`) || strings.ContainsFunc(name, control) {
+		return nil, windows.ERROR_INVALID_NAME
 	}
 	wide, err := windows.UTF16FromString(name)
 	if err != nil || windows.UTF16ToString(wide) != name {
-		return windows.ERROR_INVALID_NAME
+		return nil, windows.ERROR_INVALID_NAME
 	}
-	return nil
+	return wide, nil
 }
 
 // openAt opens or creates the entry name of a directory. It does not follow a link.
 func openAt(dir windows.Handle, name string, access, disposition, options uint32) (windows.Handle, error) {
-	if err := validName(name); err != nil {
+	if _, err := wideName(name); err != nil {
 		return windows.InvalidHandle, err
 	}
 	return ntCreate(dir, name, access, disposition, options|openOptions)
@@ -122,10 +118,7 @@ type nameInformation struct {
 
 // setName renames or links the object of the handle h, according to class.
 func setName(h windows.Handle, class, flags uint32, dir windows.Handle, name string) error {
-	if err := validName(name); err != nil {
-		return err
-	}
-	wide, err := windows.UTF16FromString(name)
+	wide, err := wideName(name)
 	if err != nil {
 		return err
 	}

@@ -34,27 +34,31 @@ const (
 // modeOf converts attributes to a mode. For a file, read-only clears the owner's right to
 // write. For a directory it prevents no writes and is one more attribute.
 func modeOf(attributes uint32) uint32 {
-	kept, mode := uint32(keptAttributes), uint32(0o644)
+	mode := uint32(0o644)
 	switch {
 	case attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0:
-		kept, mode = kept|windows.FILE_ATTRIBUTE_READONLY, 0o755
+		mode = 0o755
 	case attributes&windows.FILE_ATTRIBUTE_READONLY != 0:
 		mode = 0o444
 	}
-	return mode | attributesKnown | attributes&kept<<attributesShift
+	return mode | attributesKnown | attributes&keptOf(attributes)<<attributesShift
+}
+
+// keptOf returns the attributes that a copy keeps of an object with the attributes.
+func keptOf(attributes uint32) uint32 {
+	if attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
+		return keptAttributes | windows.FILE_ATTRIBUTE_READONLY
+	}
+	return keptAttributes
 }
 
 // attributesOf returns the attributes old, changed as the mode requires.
 func attributesOf(mode, old uint32) uint32 {
-	isDir := old&windows.FILE_ATTRIBUTE_DIRECTORY != 0
 	if mode&attributesKnown != 0 {
-		kept := uint32(keptAttributes)
-		if isDir {
-			kept |= windows.FILE_ATTRIBUTE_READONLY
-		}
+		kept := keptOf(old)
 		old = old&^kept | mode>>attributesShift&kept
 	}
-	if !isDir {
+	if old&windows.FILE_ATTRIBUTE_DIRECTORY == 0 {
 		old &^= windows.FILE_ATTRIBUTE_READONLY
 		if mode&0o200 == 0 {
 			old |= windows.FILE_ATTRIBUTE_READONLY

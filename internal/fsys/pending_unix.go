@@ -48,21 +48,17 @@ func (p *Pending) Commit(name string) error {
 	if err := p.fault(OpLink, name); err != nil {
 		return err
 	}
-	if p.temp != "" {
-		if err := p.closeFile(); err != nil {
+	if p.temp == "" {
+		if err := p.linkUnnamed(name); err != nil {
 			return err
 		}
-		err := p.dir.renameNew(p.temp, name)
-		if err == nil {
-			p.dir = nil
-		}
-		return err
+		p.temp = name // Abort removes it until it is closed
+		return p.Keep()
 	}
-	if err := p.linkUnnamed(name); err != nil {
-		return err
-	}
-	p.temp = name // Abort removes it until it is closed
 	if err := p.closeFile(); err != nil {
+		return err
+	}
+	if err := p.dir.renameNew(p.temp, name); err != nil {
 		return err
 	}
 	p.dir = nil

@@ -54,11 +54,8 @@ func infoOfStatx(stx *unix.Statx_t) Info {
 		Size:   int64(stx.Size),   //nolint:gosec // as the system's own off_t
 		Blocks: int64(stx.Blocks), //nolint:gosec // no more than there are
 	})
-	for _, t := range []struct {
-		to   *Time
-		from unix.StatxTimestamp
-	}{{&info.Atime, stx.Atime}, {&info.Mtime, stx.Mtime}, {&info.Ctime, stx.Ctime}} {
-		*t.to = Time{Sec: t.from.Sec, Nsec: int64(t.from.Nsec)}
-	}
+	info.Atime, info.Mtime, info.Ctime = timeOfStatx(stx.Atime), timeOfStatx(stx.Mtime), timeOfStatx(stx.Ctime)
 	return info
 }
+
+func timeOfStatx(t unix.StatxTimestamp) Time { return Time{Sec: t.Sec, Nsec: int64(t.Nsec)} }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -235,14 +236,9 @@ func (c *comparison) links() {
 		return firsts
 	}
 	want, got := first(0), first(1)
-	var names []string
-	for _, firsts := range []map[string]string{want, got} {
-		for name := range firsts {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range slices.Compact(names) {
+	all := maps.Clone(want)
+	maps.Copy(all, got)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		switch a, b := want[name], got[name]; {
 		case a == b:
 		case b == "":

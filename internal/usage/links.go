@@ -4,7 +4,6 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // links contains the files with several names that the run has met. Each file counts once.
@@ -20,12 +19,9 @@ var countsAlready = new(link)
 
 // link is one name of a file with several names.
 type link struct {
-	next  *link // another name of the same file
-	dir   *node
-	name  string
-	place walk.Place
-	kind  fsys.Kind
-	bytes uint64
+	file
+	dir  *node
+	next *link // another name of the same file
 }
 
 // first reports whether the file has not been counted, and marks it as counted.
@@ -35,7 +31,7 @@ func (l *links) first(id fsys.ID) bool {
 	if l.mu.files[id] != nil {
 		return false
 	}
-	l.put(id, countsAlready)
+	l.mu.files[id] = countsAlready
 	return true
 }
 
@@ -44,16 +40,8 @@ func (l *links) meet(id fsys.ID, name link) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if name.next = l.mu.files[id]; name.next != countsAlready {
-		l.put(id, &name)
+		l.mu.files[id] = &name
 	}
-}
-
-// put sets the entry of a file. The caller holds the lock.
-func (l *links) put(id fsys.ID, name *link) {
-	if l.mu.files == nil {
-		l.mu.files = map[fsys.ID]*link{}
-	}
-	l.mu.files[id] = name
 }
 
 // settle chooses, for each recorded file, the name that du meets first, calls f with it, and

@@ -22,14 +22,8 @@ type top struct {
 
 // candidate is an entry that may be among the largest.
 type candidate struct {
-	dir   *node
-	name  string
-	kind  fsys.Kind
-	bytes uint64
-}
-
-func newTop(size int) *top {
-	return &top{size: size}
+	file
+	dir *node
 }
 
 // offer adds c if it is among the largest entries so far, and clones its name.
@@ -70,7 +64,7 @@ func (t *top) largest() []candidate {
 func (t *tree) emitTop() {
 	t.run.emit(Entry{Path: t.path, Kind: fsys.Directory, Bytes: t.root.bytes.Load()})
 	t.root.each(func(n *node) {
-		t.top.offer(candidate{n.parent, n.name, fsys.Directory, n.bytes.Load()})
+		t.top.offer(candidate{file{name: n.name, kind: fsys.Directory, bytes: n.bytes.Load()}, n.parent})
 	})
 	for _, c := range t.top.largest() {
 		t.run.emit(Entry{Path: t.join(c.path()), Kind: c.kind, Bytes: c.bytes, Depth: c.dir.depth + 1})

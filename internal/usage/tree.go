@@ -41,7 +41,7 @@ type node struct {
 	}
 }
 
-// file is a file that has a line.
+// file is an entry that may have a line. Only a candidate can be a directory.
 type file struct {
 	name  string
 	kind  fsys.Kind
@@ -50,10 +50,9 @@ type file struct {
 }
 
 func newTree(r *run, p path) *tree {
-	t := &tree{run: r, path: p.name, device: p.info.ID.Dev, most: r.opts.MaxDepth}
-	t.exact = t.most != 0
+	t := &tree{run: r, path: p.name, device: p.info.ID.Dev, most: r.opts.MaxDepth, exact: r.opts.MaxDepth != 0}
 	if r.opts.Top > 0 {
-		t.top = newTop(r.opts.Top)
+		t.top = &top{size: r.opts.Top}
 	}
 	return t
 }
@@ -147,34 +146,28 @@ func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info)
 		return
 	}
 	n := d.State.(*node)
-	if t.run.countsOnce(info) {
-		t.link(n, name, place, info)
-		return
+	f := file{name, info.Kind, place, t.run.size(info)}
+	switch {
+	case !t.run.countsOnce(info):
+		n.bytes.grow(f.bytes)
+		t.line(n, f)
+	case t.exact:
+		t.run.links.meet(info.ID, link{file: f, dir: n})
+	case t.run.links.first(info.ID):
+		n.bytes.grow(f.bytes)
 	}
-	bytes := t.run.size(info)
-	n.bytes.grow(bytes)
-	t.line(n, name, place, info.Kind, bytes)
 }
 
-// line records a file that has a line.
-func (t *tree) line(n *node, name string, place walk.Place, kind fsys.Kind, bytes uint64) {
+// line records the file f in n, if it has a line.
+func (t *tree) line(n *node, f file) {
 	switch {
 	case !t.listed(n.depth + 1):
 	case t.top != nil:
-		t.top.offer(candidate{n, name, kind, bytes})
+		t.top.offer(candidate{f, n})
 	case t.run.opts.Files:
 		n.mu.Lock()
-		n.mu.files = append(n.mu.files, file{name, kind, place, bytes})
+		n.mu.files = append(n.mu.files, f)
 		n.mu.Unlock()
-	}
-}
-
-// link counts or records one name of a file with several names.
-func (t *tree) link(n *node, name string, place walk.Place, info fsys.Info) {
-	if t.exact {
-		t.run.links.meet(info.ID, link{dir: n, name: name, place: place, kind: info.Kind, bytes: t.run.size(info)})
-	} else if t.run.links.first(info.ID) {
-		n.bytes.grow(t.run.size(info))
 	}
 }
 
@@ -212,7 +205,7 @@ func (t *tree) settle() {
 			owner = owner.parent
 		}
 		owner.bytes.grow(l.bytes)
-		t.line(l.dir, l.name, l.place, l.kind, l.bytes)
+		t.line(l.dir, l.file)
 	})
 }
 

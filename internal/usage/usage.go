@@ -68,6 +68,7 @@ type Summary struct {
 // unfinished path is not listed then.
 func Run(ctx context.Context, o *Options) (*Summary, error) {
 	r := &run{opts: o}
+	r.links.mu.files = map[fsys.ID]*link{}
 	if r.workers = o.Workers; r.workers == 0 {
 		r.workers = DefaultWorkers
 	}
@@ -75,7 +76,7 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 	// descriptors.
 	r.workers = min(r.workers, max(fsys.OpenLimit()/4-3, 1))
 	if len(o.Paths) > 1 && !o.CountLinks {
-		r.mu.dirs = map[fsys.ID]bool{}
+		r.mu.dirs, r.files = map[fsys.ID]bool{}, map[fsys.ID]bool{}
 	}
 	paths := r.statPaths()
 	for _, p := range paths {
@@ -95,7 +96,7 @@ type run struct {
 	errors  atomic.Int64
 
 	links links
-	files map[fsys.ID]bool // files that the user named as one of several paths
+	files map[fsys.ID]bool // files that the user named as one of several paths; nil for a single path
 	// Entries that several paths share count once.
 	mu struct {
 		sync.Mutex
@@ -121,10 +122,7 @@ func (r *run) statPaths() (paths []path) {
 			continue
 		}
 		paths = append(paths, path{name, info})
-		if info.Kind != fsys.Directory && r.mu.dirs != nil {
-			if r.files == nil {
-				r.files = map[fsys.ID]bool{}
-			}
+		if info.Kind != fsys.Directory && r.files != nil {
 			r.files[info.ID] = true
 		}
 	}
@@ -244,5 +242,5 @@ func (r *run) once(id fsys.ID) bool {
 // countsOnce reports whether the run may meet the file under another name, and has to count it
 // once.
 func (r *run) countsOnce(info fsys.Info) bool {
-	return !r.opts.CountLinks && (info.Nlink > 1 || r.files != nil && r.files[info.ID])
+	return !r.opts.CountLinks && (info.Nlink > 1 || r.files[info.ID])
 }

@@ -184,13 +184,13 @@ func TestTopOfEqualEntries(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "x", "y", "z"}
 	for range 200 {
 		rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-		top := newTop(4)
+		top := &top{size: 4}
 		for _, name := range names {
 			at := dir
 			if name < "c" {
 				at = sub // "m/a"
 			}
-			top.offer(candidate{at, name, fsys.Regular, 7})
+			top.offer(candidate{file{name: name, kind: fsys.Regular, bytes: 7}, at})
 		}
 		var got []string
 		for _, c := range top.largest() {
@@ -212,7 +212,7 @@ func TestComparisonOfPaths(t *testing.T) {
 			if slices.ContainsFunc(all, func(c candidate) bool { return c.dir == dir && c.name == name }) {
 				continue
 			}
-			all = append(all, candidate{dir: dir, name: name})
+			all = append(all, candidate{file{name: name}, dir})
 			dirs = append(dirs, &node{parent: dir, name: name, depth: dir.depth + 1})
 		}
 		for _, a := range all {
@@ -252,9 +252,9 @@ func TestComparisonOfEqualEntriesMakesNothing(t *testing.T) {
 	for range 100 {
 		dir = &node{parent: dir, name: "a directory", depth: dir.depth + 1}
 	}
-	top := newTop(1)
-	top.offer(candidate{dir, "a", fsys.Regular, 7})
-	require.Zero(t, testing.AllocsPerRun(100, func() { top.offer(candidate{dir.parent, "b", fsys.Regular, 7}) }))
+	top := &top{size: 1}
+	top.offer(candidate{file{name: "a", kind: fsys.Regular, bytes: 7}, dir})
+	require.Zero(t, testing.AllocsPerRun(100, func() { top.offer(candidate{file{name: "b", kind: fsys.Regular, bytes: 7}, dir.parent}) }))
 }
 
 // Paths may be longer than the system takes.
