@@ -196,11 +196,8 @@ func cutSum(line []byte) (sum uint32, rest []byte, err error) {
 	if len(line) < sumDigits+1 || line[sumDigits] != ' ' || !isHex(line[:sumDigits]) {
 		return 0, nil, errors.New("no checksum")
 	}
-	var bytes [sumDigits / 2]byte
-	if _, err := hex.Decode(bytes[:], line[:sumDigits]); err != nil {
-		return 0, nil, err
-	}
-	return binary.BigEndian.Uint32(bytes[:]), line[sumDigits+1:], nil
+	n, err := strconv.ParseUint(string(line[:sumDigits]), 16, 32)
+	return uint32(n), line[sumDigits+1:], err
 }
 
 // fields are the fields of a line. The slices are parts of the line.
