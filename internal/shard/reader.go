@@ -279,7 +279,7 @@ type DirReader struct {
 	lines   *lines
 	targets int
 	count   int64
-	key     []byte // of the directory before
+	key     string // of the directory before
 }
 
 // OpenDirs opens the table of directories. The caller must Close the reader.
@@ -305,12 +305,12 @@ func (r *DirReader) Next() (*Directory, error) {
 	if err != nil {
 		return nil, r.lines.failed(err)
 	}
-	key := []byte(d.Path + "/")
-	if r.count > 0 && (d.Path == "" || bytes.Compare(r.key, key) >= 0) {
-		return nil, r.lines.failed(errOrder)
+	key := "" // the root is the first one
+	if d.Path != "" {
+		key = d.Path + "/"
 	}
-	if d.Path == "" {
-		key = nil
+	if r.count > 0 && key <= r.key {
+		return nil, r.lines.failed(errOrder)
 	}
 	r.key = key
 	r.count++

@@ -75,10 +75,10 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 // writeShards writes all shards.
 func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
-	lines := newSorter(p.plan, p.opts.memory)     // of shards, by shard and sequence
-	defer lines.Close()                           //nolint:errcheck // a temporary that is not needed any more
-	counted := make([]uint64, len(a.groups)/64+1) // bits of groups whose bytes are counted
-	in := make([]uint64, len(files))              // the directory of each shard's last entry
+	lines := newSorter(p.plan, p.opts.memory) // of shards, by shard and sequence
+	defer lines.Close()                       //nolint:errcheck // a temporary that is not needed any more
+	counted := make(bits, len(a.groups)/64+1) // groups whose bytes are counted
+	in := make([]uint64, len(files))          // the directory of each shard's last entry
 	var key, value []byte
 	add := func(shard int, dir, sequence uint64) error {
 		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
@@ -88,10 +88,9 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 	}
 	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
 		files[shard].Entries++
-		bit := uint64(1) << (e.Group % 64)
-		if e.Kind == fsys.Regular && (e.Group == 0 || counted[e.Group/64]&bit == 0) {
+		if e.Kind == fsys.Regular && (e.Group == 0 || !counted.has(e.Group)) {
 			files[shard].Bytes = addCost(files[shard].Bytes, e.Size)
-			counted[e.Group/64] |= bit
+			counted.set(e.Group)
 		}
 		if in[shard] != e.dir { // the first entry of its directory in this shard; directories are numbered from 1
 			in[shard] = e.dir
