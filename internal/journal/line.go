@@ -129,24 +129,8 @@ func appendStates(b []byte, states [][]byte) []byte {
 	return b
 }
 
-// validPath reports whether a path, escaped or not, leads to an entry below a root.
-func validPath[T string | []byte](path T) bool {
-	start := 0
-	for i := 0; i <= len(path); i++ {
-		if i < len(path) && path[i] != '/' {
-			if path[i] == 0 {
-				return false
-			}
-			continue
-		}
-		switch string(path[start:i]) {
-		case "", ".", "..":
-			return false
-		}
-		start = i + 1
-	}
-	return true
-}
+// validPath reports whether a path can be recorded.
+func validPath(path string) bool { return len(path) <= MaxPath && fsys.IsTreePath(path) }
 
 // validTemp reports whether name is that of a temporary. It must not contain separators of
 // other systems either.
@@ -322,7 +306,7 @@ func (s *scanner) time(text []byte) fsys.Time {
 
 // path reads the escaped path, which ends at the end of the line.
 func (s *scanner) path() []byte {
-	if path, ok := unescape(s.rest); !ok || len(path) > MaxPath || !validPath(path) {
+	if path, ok := unescape(s.rest); !ok || !validPath(path) {
 		s.fail("no path")
 	}
 	return s.rest

@@ -293,17 +293,5 @@ func (f *fields) path() string {
 	return path
 }
 
-// IsPath reports whether an entry of a plan can have the path. It is then spelled as a walk spells
-// it: relative, and without empty, "." and ".." elements.
-func IsPath(path string) bool {
-	if len(path) > MaxPath || strings.IndexByte(path, 0) >= 0 {
-		return false
-	}
-	for element := range strings.SplitSeq(path, "/") {
-		switch element {
-		case "", ".", "..":
-			return false
-		}
-	}
-	return true
-}
+// IsPath reports whether an entry of a plan can have the path.
+func IsPath(path string) bool { return len(path) <= MaxPath && fsys.IsTreePath(path) }
