@@ -99,19 +99,6 @@ func unescape(text []byte) (path string, ok bool) {
 	return path, escaper.Replace(path) == string(text)
 }
 
-func appendDigests(b []byte, digests hash.Digests) []byte {
-	if len(digests) == 0 {
-		return append(b, '-')
-	}
-	for i, d := range digests {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = hex.AppendEncode(b, d)
-	}
-	return b
-}
-
 func appendStates(b []byte, states [][]byte) []byte {
 	if len(states) == 0 {
 		return append(b, '.')
@@ -322,7 +309,7 @@ func parseInt(text []byte) (int64, bool) {
 // digests reads a word with encoded digests.
 func (s *scanner) digests() []byte {
 	list := s.word()
-	if digests, err := decodeDigests(list); err != nil || !bytes.Equal(appendDigests(nil, digests), list) {
+	if digests, err := decodeDigests(list); err != nil || !bytes.Equal(digests.AppendHex(nil), list) {
 		s.fail("no digests")
 	}
 	return list

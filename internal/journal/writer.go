@@ -117,7 +117,7 @@ func (w *Writer) File(f *File) error {
 	b = append(strconv.AppendInt(b, f.Size, 10), ' ')
 	b = append(f.Mtime.AppendDecimal(b), ' ')
 	b = append(f.Ctime.AppendDecimal(b), ' ')
-	b = append(appendDigests(b, f.Digests), ' ')
+	b = append(f.Digests.AppendHex(b), ' ')
 	w.buf = appendEscaped(b, f.Path)
 	return w.end(start, w.sum)
 }
