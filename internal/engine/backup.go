@@ -296,7 +296,6 @@ func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
 // replaceACLs removes the ACLs that dir has inherited from its parent, and returns those of
 // the destination's directory dd, which the caller sets.
 func (r *run) replaceACLs(dd *destDir, dir *fsys.Dir) ([]fsys.Xattr, error) {
-	isACL := func(name string) bool { return name == aclAccess || name == aclDefault }
 	inherited, err := dir.Xattrs(isACL)
 	if err != nil {
 		return nil, fsys.IgnoreRefusal(err)

@@ -143,14 +143,12 @@ const maxUnfit = 20
 // refuseUnfit walks the source and refuses it if it has entries that a bag cannot hold:
 // anything but regular files and directories, and names that are not UTF-8.
 func (r *run) refuseUnfit() error {
-	root, info, err := r.route.OpenSource() // the walk closes it
+	root, _, err := r.route.OpenSource()
 	if err != nil {
 		return err
 	}
 	v := &unfitVisitor{}
-	walk.Walk(r.ctx, walk.NewRoot(r.newHandles().Root(root), info, v), walk.Options{
-		Workers: walkers(r.opts.Workers), Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
-	})
+	r.scan(r.ctx, root, walkers(r.opts.Workers), v, nil)
 	if r.ctx.Err() != nil || v.count == 0 { // a run that was stopped copies nothing
 		return nil
 	}
@@ -396,16 +394,13 @@ func (r *run) countPayload(f *result) {
 // not list them.
 type emptyDirs struct {
 	sync.Mutex
-	count int
-	shown []string
+	fewNames
 }
 
 func (e *emptyDirs) add(path string) {
 	e.Lock()
 	defer e.Unlock()
-	if e.count++; len(e.shown) < namesShown {
-		e.shown = append(e.shown, quoteName(path))
-	}
+	e.fewNames.add(path)
 }
 
 // warnEmptyDirs warns, in one message, of the empty directories that were copied into the
@@ -418,13 +413,9 @@ func (r *run) warnEmptyDirs() {
 		return
 	}
 	slices.Sort(e.shown)
-	names := strings.Join(e.shown, ", ")
-	if e.count > len(e.shown) {
-		names += ", ..."
-	}
 	what := "1 empty directory is"
 	if e.count > 1 {
 		what = fmt.Sprintf("%d empty directories are", e.count)
 	}
-	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, names)})
+	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, e.fewNames)})
 }

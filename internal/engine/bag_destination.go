@@ -36,15 +36,10 @@ func (r *run) inspectBag(t *target) error {
 		return err
 	}
 	defer root.Close()
-	var names []string
-	err = root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		names = append(names, string(name))
-		return len(names) < mostRootNames
-	})
+	names, err := namesIn(root)
 	if err != nil {
 		return err
 	}
-	slices.Sort(names)
 	if slices.Contains(names, bag.DeclarationName) {
 		t.bag.sealed, err = true, r.refuseOtherBag(t, root)
 		return err
@@ -63,11 +58,7 @@ func (r *run) inspectBag(t *target) error {
 		return err
 	}
 	defer payload.Close()
-	var inside []string
-	err = payload.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		inside = append(inside, string(name))
-		return len(inside) < mostRootNames
-	})
+	inside, err := namesIn(payload)
 	if err != nil {
 		return err
 	}
@@ -90,6 +81,16 @@ func (r *run) inspectBag(t *target) error {
 
 // mostRootNames limits the names that inspectBag reads of one directory.
 const mostRootNames = 100_000
+
+// namesIn returns the names in a directory, sorted.
+func namesIn(dir *fsys.Dir) (names []string, err error) {
+	err = dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		names = append(names, string(name))
+		return len(names) < mostRootNames
+	})
+	slices.Sort(names)
+	return names, err
+}
 
 // refuseNotEmpty returns the refusal of a destination with entries of unknown origin.
 func refuseNotEmpty(t *target) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/classic"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -203,6 +204,33 @@ func TestABagOfLinksIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	require.ErrorContains(t, err, `(not UTF-8)`)
 	_, err = os.Lstat(dst)
 	require.ErrorIs(t, err, fs.ErrNotExist)
+}
+
+// Leftovers of an unfinished copy are not copied, so they cannot make a list or a bag impossible.
+func TestLeftoversInTheSourceDoNotCauseARefusal(t *testing.T) {
+	t.Parallel()
+	linuxOnly(t, "other systems do not make these names")
+	for name, choose := range map[string]func(*Options){
+		"bag": func(o *Options) { o.Bag = &BagOptions{Agent: bag.Agent} },
+		"media hash list": func(o *Options) {
+			o.MediaList = &MediaList{Creator: classic.Creator{User: "u", Host: "h", Tool: "t"}, Hashes: o.Hashes}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			treetest.Create(t, src, payloadTree())
+			require.NoError(t, os.Symlink("a", filepath.Join(src, fsys.TempName())))
+			require.NoError(t, os.WriteFile(filepath.Join(src, fsys.Reserved+"bad-\x01"), nil, 0o600))
+			o := Options{Source: src, Targets: []string{dst}, Hashes: []hash.Algorithm{hash.SHA1}}
+			choose(&o)
+			summary, err := Run(t.Context(), &o, &counters.Set{})
+			require.NoError(t, err)
+			require.Zero(t, summary.Errors)
+			require.Equal(t, int64(1), summary.Warnings, "of the leftovers")
+		})
+	}
 }
 
 // An empty directory is copied and cannot be listed.

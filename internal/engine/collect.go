@@ -14,16 +14,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// message is what goroutines send to the one collector. Only one of event, result, barrier,
-// synced and folded is set.
+// message is what goroutines send to the one collector. Only one field is set.
 type message struct {
-	event   *Event        // to report; nil for none
-	result  *result       // of an entry; nil for none
-	barrier chan struct{} // closed when the collector has processed all earlier messages
-	synced  *destDir      // a directory that was synced after the results of all its entries were sent
-	folded  *target       // treats a name of the source as equal to another one
-	below   string        // with folded: the path of the directory with that name; "" for another entry
-	file    string        // with folded: the manifest path of an entry with that name; "" for a directory
+	event  *Event  // to report
+	result *result // of an entry
+	do     func()  // called after all earlier messages; it may use the data of the collector
 }
 
 // result is the outcome of one entry at all destinations.
@@ -57,32 +52,29 @@ type targetResult struct {
 // manifests' records, and calls Options.Report.
 func (r *run) collect() {
 	for m := range r.messages {
-		if m.event != nil && r.mode.record(r, *m.event) {
-			r.count(*m.event)
-			r.undone.event(*m.event)
-			r.deliver(*m.event)
-		}
-		if m.result != nil {
+		switch {
+		case m.do != nil:
+			m.do()
+		case m.result != nil:
 			r.account(m.result)
 			r.countPresent(m.result)
 			r.countPayload(m.result)
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 			r.results.Put(m.result)
+		case r.mode.record(r, *m.event):
+			r.count(*m.event)
+			r.undone.event(*m.event)
+			r.deliver(*m.event)
 		}
-		if m.synced != nil {
-			m.synced.target.log.SyncedNames(m.synced.src.Path())
-		}
-		if m.folded != nil && m.folded.catalog != nil && !r.opts.DryRun {
-			if m.file != "" { // an earlier manifest may list another entry under this name
-				m.folded.catalog.Drop(m.file)
-			} else {
-				m.folded.catalog.DropBelow(m.below)
-			}
-		}
-		if m.barrier != nil {
-			close(m.barrier)
-		}
+	}
+}
+
+// dropLines lets the collector drop lines of a destination's earlier manifests. A dry run keeps
+// them, and may have no catalog.
+func (r *run) dropLines(t *target, drop func(*catalog.Catalog)) {
+	if t.catalog != nil && !r.opts.DryRun {
+		r.messages <- message{do: func() { drop(t.catalog) }}
 	}
 }
 
@@ -90,7 +82,7 @@ func (r *run) collect() {
 // message is sent, the caller may use the data of the collector.
 func (r *run) sync() {
 	done := make(chan struct{})
-	r.messages <- message{barrier: done}
+	r.messages <- message{do: func() { close(done) }}
 	<-done
 }
 

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -144,9 +145,8 @@ func (dd *destDir) prepare(r *run) destState {
 		r.conflict(t, dd.src.Path(), conflict)
 		return destRefused
 	case err != nil:
-		var collision *collisionError
-		if errors.As(err, &collision) {
-			r.messages <- message{folded: t, below: dd.src.Path()}
+		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
+			r.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused

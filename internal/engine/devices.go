@@ -110,10 +110,6 @@ func (r *run) showDestinations() {
 	var list []*counters.Destination
 	for _, t := range r.targets {
 		t.shown.Name = t.Given
-		if lost := t.lost.Load(); lost != nil {
-			text := lost.err.Error()
-			t.shown.Dropped.Store(&text)
-		}
 		list = append(list, &t.shown)
 	}
 	r.counters.SetDestinations(list)
@@ -128,13 +124,6 @@ func (r *run) stopCheckpoints() {
 			close(t.checkpointsEnded)
 			t.checkpointers.Wait()
 		}
-	}
-}
-
-// stopGauge stops the count of unwritten bytes.
-func (r *run) stopGauge() {
-	if r.gauge != nil {
-		r.gauge.Stop()
 	}
 }
 

@@ -249,7 +249,7 @@ func (r *run) work() {
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
-	r.links.release()
+	r.links.pendingLinks.close()                    // the other names of these files are not in the tree
 	for _, t := range r.targets {
 		r.learnOwner(t)
 	}

@@ -68,8 +68,28 @@ func (r *run) reportBroken(e *entry, err error) {
 	r.report(fileEvent(EventMismatch, e.path, "", failure.StageVerify, err))
 }
 
-// namesShown is how many absent files a warning names.
+// namesShown is how many paths a warning names.
 const namesShown = 3
+
+// fewNames counts paths, and keeps the first ones for a warning.
+type fewNames struct {
+	count int
+	shown []string
+}
+
+func (f *fewNames) add(path string) {
+	if f.count++; len(f.shown) < namesShown {
+		f.shown = append(f.shown, quoteName(path))
+	}
+}
+
+func (f fewNames) String() string {
+	names := strings.Join(f.shown, ", ")
+	if f.count > len(f.shown) {
+		names += ", ..."
+	}
+	return names
+}
 
 // findAbsent reports the files that the manifests of the source list and the source
 // lacks.
@@ -87,12 +107,7 @@ func (treeCopy) findAbsent(r *run) {
 		if !r.wanted(file) || !r.absent(finder, file) {
 			return nil
 		}
-		if r.opts.SourceManifest == SourceManifestStrict || bag {
-			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-			r.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
-			return nil
-		}
-		absent.add(list, file)
+		absent.add(list, file, bag)
 		return nil
 	})
 	absent.warn()
@@ -102,37 +117,37 @@ func (treeCopy) findAbsent(r *run) {
 	}
 }
 
-// absentFiles collects the absent files of one manifest after another.
+// absentFiles reports the absent files of one manifest after another: as mismatches, or in one
+// warning for each manifest.
 type absentFiles struct {
 	run   *run
 	list  string
-	count int
-	shown []string
+	files fewNames
 }
 
-func (a *absentFiles) add(list, file string) {
+// add reports an absent file that list names. A file of a bag is a mismatch in any case.
+func (a *absentFiles) add(list, file string, bag bool) {
+	if bag || a.run.opts.SourceManifest == SourceManifestStrict {
+		err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
+		a.run.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
+		return
+	}
 	if list != a.list {
 		a.warn()
-		a.list, a.count, a.shown = list, 0, nil
+		a.list, a.files = list, fewNames{}
 	}
-	if a.count++; len(a.shown) < namesShown {
-		a.shown = append(a.shown, quoteName(file))
-	}
+	a.files.add(file)
 }
 
 func (a *absentFiles) warn() {
-	if a.count == 0 {
+	what := "a file that is"
+	switch n := a.files.count; {
+	case n == 0:
 		return
+	case n > 1:
+		what = fmt.Sprintf("%d files that are", n)
 	}
-	err := fmt.Errorf("lists a file that is absent: %s", a.shown[0])
-	if a.count > 1 {
-		names := strings.Join(a.shown, ", ")
-		if a.count > len(a.shown) {
-			names += ", ..."
-		}
-		err = fmt.Errorf("lists %d files that are absent: %s", a.count, names)
-	}
-	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: err})
+	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: fmt.Errorf("lists %s absent: %s", what, a.files)})
 }
 
 // absent reports whether the source has no file of that name. A symbolic link to a file in the
@@ -143,32 +158,26 @@ func (r *run) absent(finder *fsys.Finder, name string) bool {
 		f.Close()
 		return false
 	}
-	if other := (*fsys.KindError)(nil); !fsys.NoSuchFile(err) && !errors.Is(err, fsys.ErrOutside) && !errors.As(err, &other) {
+	if !fsys.NoSuchFile(err) && !errors.Is(err, fsys.ErrOutside) && !errors.As(err, new(*fsys.KindError)) {
 		return false
 	}
 	if !r.opts.OneFileSystem {
 		return true
 	}
-	for end := strings.IndexByte(name, '/'); end > 0; { // a file on another file system is not part of the copy
+	for end := range name { // a file on another file system is not part of the copy
+		if name[end] != '/' {
+			continue
+		}
 		if info, err := finder.Lstat(name[:end]); err == nil && info.ID.Dev != r.sourceInfo.ID.Dev {
 			return false
 		}
-		next := strings.IndexByte(name[end+1:], '/')
-		if next < 0 {
-			break
-		}
-		end += 1 + next
 	}
 	return true
 }
 
 // wanted reports whether the filters include the path.
 func (r *run) wanted(name string) bool {
-	verdict := r.opts.Filter.Root()
-	var only *filter.Node
-	if r.opts.Only != nil {
-		only = r.opts.Only.Root()
-	}
+	verdict, only := r.opts.Filter.Root(), r.opts.Only.Root()
 	for end := 0; end < len(name); {
 		start := end
 		if next := strings.IndexByte(name[start:], '/'); next >= 0 {
@@ -176,15 +185,11 @@ func (r *run) wanted(name string) bool {
 		} else {
 			end = len(name)
 		}
-		if r.opts.Filter != nil {
-			if verdict = r.opts.Filter.Match(name[:end], end < len(name), verdict); verdict == filter.Excluded {
-				return false
-			}
+		if verdict = r.opts.Filter.Match(name[:end], end < len(name), verdict); verdict == filter.Excluded {
+			return false
 		}
-		if only != nil && !only.All() {
-			if only = only.Child(name[start:end]); only == nil {
-				return false
-			}
+		if only = only.Child(name[start:end]); only == nil {
+			return false
 		}
 		end++ // past the slash
 	}

@@ -1,7 +1,8 @@
 package engine
 
 import (
-	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -72,18 +73,7 @@ type fileSystems struct {
 func (f *fileSystems) all() []*fileSystem {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	list := make([]*fileSystem, 0, len(f.mu.met))
-	for _, s := range f.mu.met {
-		list = append(list, s)
-	}
-	return list
-}
-
-// known returns the file system of a device, or nil if the run has not met it.
-func (f *fileSystems) known(device uint64) *fileSystem {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.mu.met[device]
+	return slices.Collect(maps.Values(f.mu.met))
 }
 
 // of returns the file system of a directory. If the run has not met it, for example because
@@ -111,7 +101,9 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 		return known, nil
 	}
 	s := &fileSystem{target: t, granularity: guessGranularity(info), slack: tick}
-	if !r.opts.DryRun {
+	if r.opts.DryRun {
+		s.ctimeHolds = dir.KeepsChangeTime() // only a probe can also check the clock
+	} else {
 		if known != nil {
 			s.dir = known.dir
 		} else if err := s.open(dir); err != nil {
@@ -121,9 +113,6 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 		if err := s.probe(r.privileged, dir); err != nil && dir == t.root {
 			return nil, err
 		}
-	}
-	if r.opts.DryRun {
-		s.ctimeHolds = dir.KeepsChangeTime() // only a probe can also check the clock
 	}
 	if dir == t.root {
 		s.slack = 0
@@ -254,18 +243,13 @@ func (s *fileSystem) probeForgotten(privileged bool, dir *fsys.Dir, p *fsys.Pend
 		return nil
 	}
 	const owner = 1 // no new file has this owner or the mode OddMode
-	chmod := p.Chmod(fsys.OddMode)
-	chown := errNotTried
-	if privileged {
-		chown = p.Chown(owner, owner)
-	}
+	acceptsModes := p.Chmod(fsys.OddMode) == nil
+	acceptsOwners := privileged && p.Chown(owner, owner) == nil
 	info, err := p.Stat()
-	s.forgetsModes = chmod == nil && (info.Mode^fsys.OddMode)&^uint32(fsys.ModeAttributes) != 0
-	s.forgetsOwners = chown == nil && (info.UID != owner || info.GID != owner)
+	s.forgetsModes = acceptsModes && (info.Mode^fsys.OddMode)&^uint32(fsys.ModeAttributes) != 0
+	s.forgetsOwners = acceptsOwners && (info.UID != owner || info.GID != owner)
 	return err
 }
-
-var errNotTried = errors.New("not tried")
 
 // sameTime reports whether two modification times are equal at the granularity of the file
 // system.

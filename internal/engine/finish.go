@@ -34,7 +34,7 @@ func (r *run) finish() (stopped bool) {
 		}
 	}
 	r.clock.At(timing.Idle, timing.None)
-	r.stopGauge()
+	r.gauge.Stop()
 	for _, d := range r.devices {
 		d.Close() // waits for all writeback, so every writeback error is known afterwards
 	}

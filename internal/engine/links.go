@@ -150,12 +150,6 @@ func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
 	return nil
 }
 
-// release releases the directories of all pending groups: their other names are not in the
-// tree.
-func (l *linkGroups) release() {
-	l.pendingLinks.close()
-}
-
 // release ends the holds of the primaries' directories.
 func (g *linkGroup) release() {
 	for _, l := range g.primaries {

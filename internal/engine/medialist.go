@@ -39,7 +39,7 @@ func (r *run) refuseNames() error {
 	if r.route.Name != "" {
 		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
 	}
-	root, info, err := r.route.OpenSource() // the walk closes it
+	root, _, err := r.route.OpenSource()
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(r.opts.Source), err)
 	}
@@ -49,9 +49,7 @@ func (r *run) refuseNames() error {
 			names.Add(d.Join(name))
 		}
 	})
-	walk.Walk(r.ctx, walk.NewRoot(r.newHandles().Root(root), info, list), walk.Options{
-		Workers: walkers(r.opts.Workers), Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,
-	})
+	r.scan(r.ctx, root, walkers(r.opts.Workers), list, nil)
 	if r.ctx.Err() != nil { // a run that was stopped copies nothing
 		return nil
 	}

@@ -130,10 +130,16 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	if m.root, err = rootOf(o.Plan); err != nil {
 		return o.planError(ctx, err)
 	}
-	if err := o.checkSource(); err != nil {
-		return err
+	closed, err := o.Plan.IsClosed()
+	if err != nil {
+		return o.planError(ctx, err)
 	}
-	if m.targets, err = o.remaining(m.root); err != nil {
+	if !closed { // a merge of a closed plan does not read the source
+		if err := o.checkSource(); err != nil {
+			return err
+		}
+	}
+	if m.targets, err = o.remaining(ctx, m.root, closed); err != nil {
 		return err
 	}
 	for _, i := range m.targets {
@@ -171,15 +177,8 @@ func (m *merging) openTargets(r *run) error {
 }
 
 // checkSource refuses a source that is not that of the plan, because the directories would get the
-// wrong modes and times. A merge of a closed plan does not read the source.
+// wrong modes and times.
 func (o *MergeOptions) checkSource() error {
-	closed, err := o.Plan.IsClosed()
-	if err != nil {
-		return fmt.Errorf("the plan cannot be read: %w", err)
-	}
-	if closed {
-		return nil
-	}
 	source, err := o.Copy.FS.OpenRoot(o.Copy.Source)
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Copy.Source), route.Reason(err))
@@ -193,15 +192,12 @@ func (m *merging) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error)
 	return resume.OpenPlannedJournal(root, m.store.Plan.ID)
 }
 
-// remaining returns the indexes of the destinations that no earlier merge has completed.
-func (o *MergeOptions) remaining(root *shard.Directory) (targets []int, err error) {
+// remaining returns the indexes of the destinations that no earlier merge has completed. closed
+// means that the plan is closed.
+func (o *MergeOptions) remaining(ctx context.Context, root *shard.Directory, closed bool) (targets []int, err error) {
 	merged, err := o.Plan.IsMerged()
 	if err != nil {
-		return nil, fmt.Errorf("the plan cannot be read: %w", err)
-	}
-	closed, err := o.Plan.IsClosed()
-	if err != nil {
-		return nil, fmt.Errorf("the plan cannot be read: %w", err)
+		return nil, o.planError(ctx, err)
 	}
 	for i, given := range o.Copy.Targets {
 		if !merged {

@@ -135,7 +135,7 @@ func (a *abandoning) run(ctx context.Context) (err error) {
 	journal, err := resume.OpenPlannedJournal(a.root, a.options.Plan.Plan.ID)
 	switch {
 	case errors.Is(err, resume.ErrNotPlanned):
-		if mark, found, readErr := resume.ReadPlanMark(a.root); readErr == nil && !found && mark.ID == "" && a.wasMarked() {
+		if _, found, readErr := resume.ReadPlanMark(a.root); readErr == nil && !found && a.wasMarked() {
 			return nil // it was abandoned or merged before
 		}
 		return refuse(err)
@@ -157,8 +157,8 @@ func (a *abandoning) run(ctx context.Context) (err error) {
 	if err == nil {
 		err = journal.Remove()
 	}
-	if err == nil && made && !a.merging {
-		err = a.openRoot()
+	if err == nil && made && !a.merging { // the plan created it with mode 0700: set the usual mode of a directory
+		err = fsys.IgnoreRefusal(a.root.Chmod(0o777 &^ fsys.Umask()))
 	}
 	if err == nil {
 		err = a.root.Sync()
@@ -175,11 +175,6 @@ func (a *abandoning) wasMarked() bool {
 	return err == nil && info.ID.Ino == a.options.Plan.Plan.Targets[a.target].Ino
 }
 
-// openRoot sets the usual mode of a directory on a destination that the plan created with mode 0700.
-func (a *abandoning) openRoot() error {
-	return fsys.IgnoreRefusal(a.root.Chmod(0o777 &^ fsys.Umask()))
-}
-
 // clean removes temporaries and empty directories, the deepest first.
 func (a *abandoning) clean(ctx context.Context) error {
 	dirs, err := a.options.Plan.OpenDirs()
@@ -190,8 +185,8 @@ func (a *abandoning) clean(ctx context.Context) error {
 	finder := newFinder(a.root)
 	defer finder.Close()
 	var way []*shard.Directory // the last directory and its ancestors, the root first
-	leave := func(to string) error {
-		for len(way) > 0 && !isBelow(to, way[len(way)-1].Path) {
+	leaveUnless := func(stays func(dir string) bool) error {
+		for len(way) > 0 && !stays(way[len(way)-1].Path) {
 			last := way[len(way)-1]
 			way = way[:len(way)-1]
 			if err := a.leave(finder, last); err != nil {
@@ -206,19 +201,12 @@ func (a *abandoning) clean(ctx context.Context) error {
 		}
 		d, err := dirs.Next()
 		if errors.Is(err, io.EOF) {
-			for len(way) > 0 {
-				last := way[len(way)-1]
-				way = way[:len(way)-1]
-				if err := a.leave(finder, last); err != nil {
-					return err
-				}
-			}
-			return nil
+			return leaveUnless(func(string) bool { return false })
 		}
 		if err != nil {
 			return err
 		}
-		if err := leave(d.Path); err != nil {
+		if err := leaveUnless(func(dir string) bool { return isBelow(d.Path, dir) }); err != nil {
 			return err
 		}
 		way = append(way, d)
@@ -227,7 +215,7 @@ func (a *abandoning) clean(ctx context.Context) error {
 
 // isBelow reports whether file is below dir.
 func isBelow(file, dir string) bool {
-	return dir == "" || len(file) > len(dir) && file[:len(dir)] == dir && file[len(dir)] == '/'
+	return dir == "" || strings.HasPrefix(file, dir+"/")
 }
 
 // leave cleans a directory when everything below it is cleaned. It does nothing if the

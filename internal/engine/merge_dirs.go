@@ -2,7 +2,6 @@ package engine
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"path"
 	"slices"
@@ -32,33 +31,32 @@ func (m *merging) feed(r *run, root *walk.Dir) {
 		m.failPlan(r, err)
 	}
 	root.Note = m.root
-	s := &mergeSteps{dirs: dirs, late: m.lateIn("")}
-	if err := walk.Feed(r.ctx, root, s.next(m)); err != nil {
+	s := &mergeSteps{merging: m, dirs: dirs, late: m.lateIn("")}
+	if err := walk.Feed(r.ctx, root, s.next); err != nil {
 		m.failPlan(r, err)
 	}
 }
 
 // mergeSteps are the steps of a merge: each directory of the plan, and then its late files.
 type mergeSteps struct {
+	*merging
 	dirs *shard.DirReader
 	dir  string   // the current one
 	late []string // names in it
 }
 
-func (s *mergeSteps) next(m *merging) func() (walk.Step, error) {
-	return func() (walk.Step, error) {
-		if len(s.late) > 0 {
-			name := s.late[0]
-			s.late = s.late[1:]
-			return walk.Step{Dir: s.dir, Name: name, Kind: fsys.Regular}, nil
-		}
-		d, err := s.dirs.Next()
-		if err != nil {
-			return walk.Step{}, err
-		}
-		s.dir, s.late = d.Path, m.lateIn(d.Path)
-		return walk.Step{Dir: d.Path, Note: d}, nil
+func (s *mergeSteps) next() (walk.Step, error) {
+	if len(s.late) > 0 {
+		name := s.late[0]
+		s.late = s.late[1:]
+		return walk.Step{Dir: s.dir, Name: name, Kind: fsys.Regular}, nil
 	}
+	d, err := s.dirs.Next()
+	if err != nil {
+		return walk.Step{}, err
+	}
+	s.dir, s.late = d.Path, s.lateIn(d.Path)
+	return walk.Step{Dir: d.Path, Note: d}, nil
 }
 
 // lateIn returns the names of the late files in a directory.
@@ -86,12 +84,7 @@ func (m *merging) enter(r *run, d *walk.Dir) bool {
 		}
 	}
 	if d.Parent != nil {
-		d.Hold()
-		select {
-		case r.jobs <- job{dir: d, kind: fsys.Directory}:
-		case <-r.ctx.Done():
-			d.Done()
-		}
+		r.send(job{dir: d, kind: fsys.Directory})
 	}
 	return true
 }
@@ -193,12 +186,10 @@ func (m *merging) isWanted(r *run, finder *fsys.Finder, file string) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	found := false // the walk takes dir over
-	handles := r.newHandles()
-	v := &searching{found: &found, prefix: file, run: r}
-	root := walk.NewRoot(handles.Root(dir), info, v)
+	v := &searching{run: r, prefix: file}
+	root := walk.NewRoot(r.newHandles().Root(dir), info, v) // the walk closes dir
 	walk.Walk(r.ctx, root, walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}})
-	return found, nil
+	return v.found, nil
 }
 
 // searching is the visitor of a walk below a directory that finds out whether the filters want
@@ -206,7 +197,7 @@ func (m *merging) isWanted(r *run, finder *fsys.Finder, file string) (bool, erro
 type searching struct {
 	run    *run
 	prefix string
-	found  *bool
+	found  bool
 }
 
 func (s *searching) path(d *walk.Dir) string {
@@ -221,9 +212,9 @@ func (s *searching) Enter(d *walk.Dir) bool {
 	case filter.Excluded:
 		return false
 	case filter.Traverse:
-		return !*s.found
+		return !s.found
 	default:
-		*s.found = true
+		s.found = true
 		return false
 	}
 }
@@ -231,7 +222,7 @@ func (s *searching) Enter(d *walk.Dir) bool {
 func (s *searching) Entry(d *walk.Dir, name string, _ fsys.Kind) {
 	dir := s.path(d)
 	if s.run.opts.Filter.Match(dir+"/"+name, false, s.run.verdictOn(dir)) != filter.Excluded {
-		*s.found = true
+		s.found = true
 	}
 }
 
@@ -255,13 +246,7 @@ func (m *merging) reportMissing(r *run) error {
 		if err != nil {
 			return err
 		}
-		list := string(m.store.Plan.Lists[x.List].Name)
-		if r.opts.SourceManifest == SourceManifestStrict {
-			err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-			r.report(fileEvent(EventMismatch, x.Path, "", failure.StageVerify, err))
-			continue
-		}
-		absent.add(list, x.Path)
+		absent.add(string(m.store.Plan.Lists[x.List].Name), x.Path, false)
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (c *tasked) mark(target *fsys.Dir) {
 	j, err := resume.OpenJournal(target, resume.JournalName(""))
 	require.NoError(c.t, err)
 	defer j.Close()
-	require.NoError(c.t, j.MarkPlan(resume.PlanMark{ID: c.store(nil).Plan.ID, Path: c.plan}, false))
+	require.NoError(c.t, j.MarkPlan(resume.PlanMark{ID: c.store(nil).Plan.ID, Path: c.plan}))
 	require.NoError(c.t, resume.MarkRoot(target, resume.JournalName(""), false))
 }
 

@@ -32,6 +32,8 @@ const (
 	fileCapability = "security.capability"
 )
 
+func isACL(name string) bool { return name == aclAccess || name == aclDefault }
+
 // metadata is everything of an entry of the source that is copied, apart from its content.
 type metadata struct {
 	info   fsys.Info
@@ -49,7 +51,7 @@ const modeUnknown = ^uint32(0)
 //   - other "system." attributes, which file systems compute
 func (r *run) wantsXattr(name string) bool {
 	switch {
-	case name == aclAccess || name == aclDefault:
+	case isACL(name):
 		return r.opts.Preserve&PreserveACL != 0
 	case r.opts.Preserve&PreserveXattr == 0, strings.HasPrefix(name, "system."), strings.HasPrefix(name, "lustre."),
 		strings.HasPrefix(name, "trusted.overlay."), name == "security.ima", name == "security.evm":
@@ -125,7 +127,7 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 		return changed, err
 	}
 	if m.info.Kind != fsys.Symlink {
-		owned := have.UID == m.info.UID && have.GID == m.info.GID
+		owned := sameOwner(m.info, have)
 		wide, err := r.applyXattrs(s, o, m, isNew, oldXattrs)
 		if err != nil {
 			return changed, err
@@ -163,8 +165,7 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 // applyOwner sets the owner and group of m on o, if the options ask for it and the process is
 // privileged. It updates have.
 func (r *run) applyOwner(s *fileSystem, o *fsys.Object, m *metadata, have *fsys.Info, isNew bool) (changed bool, err error) {
-	owned := have.UID == m.info.UID && have.GID == m.info.GID
-	if owned || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || s.cannot(kindOwner) {
+	if sameOwner(m.info, *have) || !r.privileged || r.opts.Preserve&PreserveOwner == 0 || s.cannot(kindOwner) {
 		return false, nil
 	}
 	if !isNew && !s.forgetsOwners && m.info.Kind != fsys.Symlink {
@@ -247,17 +248,17 @@ func (r *run) narrowMode(s *fileSystem, o *fsys.Object, src, have fsys.Info) uin
 // copy are those of the source; otherwise setuid and setgid are removed. A directory keeps a
 // setgid bit that it has inherited from its parent directory, together with the group.
 func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
-	mode := src.Mode
+	keeps := r.opts.Preserve&PreserveMode != 0
+	if !keeps && !isNew {
+		return have.Mode
+	}
 	var inherited uint32
 	if src.Kind == fsys.Directory {
 		inherited = have.Mode & fsys.ModeSetgid
 	}
-	switch {
-	case r.opts.Preserve&PreserveMode != 0:
-	case !isNew:
-		return have.Mode
-	default:
-		mode = src.Mode&0o777&^fsys.Umask() | inherited
+	mode := src.Mode
+	if !keeps {
+		mode = mode&0o777&^fsys.Umask() | inherited
 	}
 	if !owned {
 		mode &^= (fsys.ModeSetuid | fsys.ModeSetgid) &^ inherited
@@ -327,7 +328,7 @@ func (r *run) tolerate(s *fileSystem, name string, err error) error {
 // xattrKind returns the kind of metadata that an attribute belongs to: ACLs, or its namespace.
 // A destination can lack one kind and store the others.
 func xattrKind(name string) string {
-	if name == aclAccess || name == aclDefault {
+	if isACL(name) {
 		return kindACL
 	}
 	switch namespace, _, _ := strings.Cut(name, "."); namespace {
@@ -363,7 +364,11 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 		return false, nil
 	}
 	var o *fsys.Object
-	f, have, err := p.openRegular(m.info.Kind)
+	var f *fsys.File // on some systems, an open file allows operations that a bare handle does not
+	var have fsys.Info
+	if m.info.Kind == fsys.Regular {
+		f, have, err = p.dir.Open(p.name)
+	}
 	if f != nil {
 		o = &f.Object
 	} else if err == nil || fsys.NotPermitted(err) {
@@ -412,19 +417,10 @@ func (r *run) hasMetadata(p *transfer, m *metadata) bool {
 		return false
 	}
 	// A mode or owner that the file system does not store is no difference. apply warns of it.
-	if system.forgetsModes && src.Mode != have.Mode || system.forgetsOwners && (src.UID != have.UID || src.GID != have.GID) {
+	if system.forgetsModes && src.Mode != have.Mode || system.forgetsOwners && !sameOwner(src, have) {
 		return false
 	}
 	return r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || !p.dir.MayHaveXattrs(p.name)
-}
-
-// openRegular opens the entry of the transfer's name as a file if kind is regular, and returns
-// nil otherwise. On some systems, an open file allows operations that a bare handle does not.
-func (p *transfer) openRegular(kind fsys.Kind) (*fsys.File, fsys.Info, error) {
-	if kind != fsys.Regular {
-		return nil, fsys.Info{}, nil
-	}
-	return p.dir.Open(p.name)
 }
 
 var errExchanged = failure.ErrExchanged

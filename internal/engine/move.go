@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -226,9 +227,9 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 	if err == nil {
 		return errNameTaken
 	}
-	var collision *collisionError
-	if errors.As(err, &collision) {
-		r.messages <- message{folded: p.target, file: e.manifestPath(p)}
+	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name
+		file := e.manifestPath(p)
+		r.dropLines(p.target, func(c *catalog.Catalog) { c.Drop(file) })
 	}
 	return inStage(failure.StageCheck, err)
 }

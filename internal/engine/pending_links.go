@@ -117,15 +117,19 @@ func (p *pendingLinks) put(g *linkGroup) {
 	if g.era != p.era || g.length != len(record) || !p.overwrite(place, record) {
 		place = p.append(record)
 	}
-	slot := p.hashOf(g.id)<<placeBits | uint64(place/placeUnit)
+	p.insert(p.hashOf(g.id)<<placeBits | uint64(place/placeUnit))
+	if p.used++; p.used*4 > len(p.slots)*3 {
+		p.grow()
+	}
+}
+
+// insert adds a slot to the table, which has a free one.
+func (p *pendingLinks) insert(slot uint64) {
 	i := p.home(slot)
 	for p.slots[i] != 0 {
 		i = p.after(i)
 	}
 	p.slots[i] = slot
-	if p.used++; p.used*4 > len(p.slots)*3 {
-		p.grow()
-	}
 }
 
 // free removes a slot from the table. The table uses open addressing with linear probing, so the
@@ -150,14 +154,9 @@ func (p *pendingLinks) grow() {
 	old := p.slots
 	p.slots = make([]uint64, 2*len(old))
 	for _, slot := range old {
-		if slot == 0 {
-			continue
+		if slot != 0 {
+			p.insert(slot)
 		}
-		i := p.home(slot)
-		for p.slots[i] != 0 {
-			i = p.after(i)
-		}
-		p.slots[i] = slot
 	}
 }
 

@@ -289,10 +289,10 @@ func (p *planning) begin() error {
 
 // makeInto creates and locks the directory of the plan. No other user may read it.
 func (p *planning) makeInto() error {
-	if _, err := makeDirs(parentOf(p.path)); err != nil {
+	if _, err := makeDirs(filepath.Dir(p.path)); err != nil {
 		return err
 	}
-	parent, err := p.opts.FS.OpenRoot(parentOf(p.path))
+	parent, err := p.opts.FS.OpenRoot(filepath.Dir(p.path))
 	if err != nil {
 		return err
 	}
@@ -316,24 +316,14 @@ func (p *planning) addExpected() error {
 	lists := p.manifests.Lists()
 	absent := absentFiles{run: p.run}
 	err := p.manifests.EachListed(func(list int, file string, digest []byte) error {
-		if !shard.IsPath(file) { // no entry of the source has this path
-			p.reportOutside(&absent, lists[list].Name, file)
+		if !shard.IsPath(file) { // the path leads out of the source
+			absent.add(lists[list].Name, file, false)
 			return p.ctx.Err()
 		}
 		return errors.Join(p.planner.Expect(file, shard.ListDigest{List: list, Digest: digest}), p.ctx.Err())
 	})
 	absent.warn()
 	return err
-}
-
-// reportOutside handles a path of a manifest that leads out of the source as an absent file.
-func (p *planning) reportOutside(absent *absentFiles, list, file string) {
-	if p.opts.SourceManifest == SourceManifestStrict {
-		err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
-		p.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
-		return
-	}
-	absent.add(list, file)
 }
 
 // addPrevious adds the lines of the destinations' earlier manifests to the planner. Then it
@@ -401,7 +391,7 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.checkName(); err != nil {
 		return err
 	}
-	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}, true); err != nil {
+	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}); err != nil {
 		return err
 	}
 	if err := t.syncMadeDirs(); err != nil {

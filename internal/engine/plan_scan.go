@@ -20,7 +20,7 @@ func (p *planning) scanSource() error {
 	}
 	o := shard.ScanOptions{
 		Workers: walkers(p.opts.Workers), Filter: p.opts.Filter, Only: p.opts.Only, OneFileSystem: p.opts.OneFileSystem,
-		Enter: p.enter, Wanted: p.found,
+		Enter: func(d *walk.Dir) bool { return !p.isDestination(d) }, Wanted: p.found,
 		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.warnReserved,
 	}
 	for _, t := range p.targets {
@@ -31,27 +31,6 @@ func (p *planning) scanSource() error {
 		p.counters.ScanDone.Store(true)
 	}
 	return err
-}
-
-// enter reports whether the scan lists a directory of the source. It reports and skips a
-// destination.
-func (p *planning) enter(d *walk.Dir) bool {
-	if d.Parent == nil {
-		return true
-	}
-	for _, t := range p.targets {
-		if p.isRoot(t, d.Info.ID) {
-			p.reportSource(d.Path(), failure.StageScan, errReached)
-			return false
-		}
-	}
-	return true
-}
-
-// isRoot reports whether id is the identity of the destination's root.
-func (p *planning) isRoot(t *target, id fsys.ID) bool {
-	info, err := t.root.Stat()
-	return err == nil && info.ID == id
 }
 
 // found counts an entry of the source and reports whether it goes into a shard. Late files do

@@ -60,13 +60,13 @@ func fileEvent(kind EventKind, path, target string, stage failure.Stage, err err
 }
 
 // Counts are numbers of entries by their outcome at one destination. An existing directory
-// counts only if its metadata was updated.
+// counts only if its metadata was updated. A task writes them as JSON, see shardCounts.
 type Counts struct {
-	Created  int64
-	Replaced int64
-	Updated  int64 // content equal, metadata updated
-	UpToDate int64
-	Kept     int64 // left alone by policy "never", or because the destination cannot store that kind of entry
+	Created  int64 `json:"created"`
+	Replaced int64 `json:"replaced"`
+	Updated  int64 `json:"updated"` // content equal, metadata updated
+	UpToDate int64 `json:"up_to_date"`
+	Kept     int64 `json:"kept"` // left alone by policy "never", or because the destination cannot store that kind of entry
 }
 
 // add counts the outcome of an entry at one destination.
@@ -103,12 +103,12 @@ func (c *Counts) addEntry(at Counts) {
 }
 
 // Copied counts the regular files that a run wrote to one destination, and those that an
-// interrupted run had already written there.
+// interrupted run had already written there. A task writes them as JSON, see shardCounts.
 type Copied struct {
-	Files        int64
-	Bytes        int64 // of these files, without bytes that an interrupted run had written
-	ResumedFiles int64 // files of an interrupted run that were not read again
-	ResumedBytes int64 // of ResumedFiles, and of the parts of files that were continued
+	Files        int64 `json:"files"`
+	Bytes        int64 `json:"bytes"`         // of these files, without bytes that an interrupted run had written
+	ResumedFiles int64 `json:"resumed_files"` // files of an interrupted run that were not read again
+	ResumedBytes int64 `json:"resumed_bytes"` // of ResumedFiles, and of the parts of files that were continued
 }
 
 // add counts an entry at one destination.

@@ -85,11 +85,13 @@ func (s *fileSystem) timeStamps() resume.TimeStamps {
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.
 func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
-	s := f.known(device)
-	if s == nil {
-		return t, false
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s, ok := f.mu.met[device]
+	if ok {
+		t = s.timeStamps()
 	}
-	return s.timeStamps(), true
+	return t, ok
 }
 
 // reportLog reports, once, that the log of a destination has failed.

@@ -54,7 +54,8 @@ func (treeCopy) startScan(r *run) (stop func()) {
 	}
 }
 
-// scan walks the source, which it closes, with some goroutines, and calls found for each entry.
+// scan walks the source, which it closes, with some goroutines. It visits what a copy visits, and no
+// leftovers of unfinished copies. If found is not nil, it gets the entries instead of the visitor.
 func (r *run) scan(ctx context.Context, dir *fsys.Dir, workers int, visitor walk.Visitor, found func(*walk.Dir, string, walk.Place, fsys.Info)) {
 	root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, visitor)
 	walk.Walk(ctx, root, walk.Options{

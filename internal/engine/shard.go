@@ -284,16 +284,10 @@ var _ walk.FedVisitor = (*run)(nil)
 // Fed implements walk.FedVisitor: note is the entry of the shard, or nil for a file that a merge
 // copies.
 func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
-	planned, found := note.(*shard.Entry)
-	if !found {
+	if planned, found := note.(*shard.Entry); found {
+		r.send(job{dir: d, name: name, kind: kind, planned: planned})
+	} else {
 		r.Entry(d, name, kind)
-		return
-	}
-	d.Hold()
-	select {
-	case r.jobs <- job{dir: d, name: name, kind: kind, planned: planned}:
-	case <-r.ctx.Done():
-		d.Done()
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 // shardCounts is what an attempt has counted: the first object of its outcomes.
 type shardCounts struct {
-	Entries      entryCounts    `json:"entries"` // Summary.Counts
+	Entries      Counts         `json:"entries"` // Summary.Counts
 	Files        int64          `json:"files"`
 	Links        int64          `json:"links"`
 	Specials     int64          `json:"specials"`
@@ -32,40 +32,26 @@ type shardCounts struct {
 
 // targetCounts is the part of shardCounts about one destination.
 type targetCounts struct {
-	Entries      entryCounts `json:"entries"` // TargetSummary.Counts
-	Files        int64       `json:"files"`   // these four are TargetSummary.Copied
-	Bytes        int64       `json:"bytes"`
-	ResumedFiles int64       `json:"resumed_files"`
-	ResumedBytes int64       `json:"resumed_bytes"`
-	Present      int64       `json:"present"`
-	Left         int64       `json:"left"`
-	Verified     int64       `json:"verified"`
-	Cached       int64       `json:"cached"`
-	BackedUp     int64       `json:"backed_up"`
-}
-
-// entryCounts are Counts in JSON.
-type entryCounts struct {
-	Created  int64 `json:"created"`
-	Replaced int64 `json:"replaced"`
-	Updated  int64 `json:"updated"`
-	UpToDate int64 `json:"up_to_date"`
-	Kept     int64 `json:"kept"`
+	Entries  Counts `json:"entries"` // TargetSummary.Counts
+	Copied          // its fields are in this object
+	Present  int64  `json:"present"`
+	Left     int64  `json:"left"`
+	Verified int64  `json:"verified"`
+	Cached   int64  `json:"cached"`
+	BackedUp int64  `json:"backed_up"`
 }
 
 // counts returns what the attempt has counted.
 func (k *task) counts(s *Summary) shardCounts {
 	counts := shardCounts{
-		Entries: entryCounts(s.Counts), Files: s.Files, Links: s.Links, Specials: s.Specials, HardLinks: s.HardLinks,
+		Entries: s.Counts, Files: s.Files, Links: s.Links, Specials: s.Specials, HardLinks: s.HardLinks,
 		Bytes: s.Bytes, Skipped: s.Skipped, Conflicts: s.Conflicts, Mismatches: s.Mismatches, Total: s.Total,
 		Errors: s.Errors, Warnings: s.Warnings, ResumedFiles: s.ResumedFiles, ResumedBytes: s.ResumedBytes,
 		Begun: k.begun.UTC().Round(0), Elapsed: time.Since(k.begun), Targets: []targetCounts{},
 	}
 	for _, t := range s.Targets {
 		counts.Targets = append(counts.Targets, targetCounts{
-			Entries: entryCounts(t.Counts),
-			Files:   t.Copied.Files, Bytes: t.Copied.Bytes, ResumedFiles: t.Copied.ResumedFiles, ResumedBytes: t.Copied.ResumedBytes,
-			Present: t.Present, Left: t.Left, Verified: t.Verified, Cached: t.Cached, BackedUp: t.BackedUp,
+			Entries: t.Counts, Copied: t.Copied, Present: t.Present, Left: t.Left, Verified: t.Verified, Cached: t.Cached, BackedUp: t.BackedUp,
 		})
 	}
 	return counts
@@ -99,7 +85,7 @@ func (k *task) record(r *run, e Event) bool {
 }
 
 // plus adds counts of entries.
-func (c *Counts) plus(d entryCounts) {
+func (c *Counts) plus(d Counts) {
 	c.Created += d.Created
 	c.Replaced += d.Replaced
 	c.Updated += d.Updated

@@ -79,7 +79,7 @@ func planCopyIn(t testing.TB, path string, o Options, shards int, lines func(*sh
 	for _, root := range roots {
 		j, err := resume.OpenJournal(root, resume.JournalName(""))
 		require.NoError(t, err)
-		require.NoError(t, j.MarkPlan(resume.PlanMark{ID: plan.ID, Path: c.path}, false))
+		require.NoError(t, j.MarkPlan(resume.PlanMark{ID: plan.ID, Path: c.path}))
 		j.Close()
 	}
 	return c

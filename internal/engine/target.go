@@ -103,8 +103,7 @@ func (t *target) drop(r *run, path string, err error) {
 		text := err.Error()
 		t.shown.Dropped.Store(&text)
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
-		r.targetsLeft.Add(-1)
-		if r.targetsLeft.Load() == 0 {
+		if r.targetsLeft.Add(-1) == 0 {
 			r.cancel(errNoTarget)
 		}
 	}
@@ -180,7 +179,7 @@ func (t *target) flush(r *run) error {
 // their names are durable.
 func (t *target) syncMadeDirs() error {
 	for dir := t.Dir; dir != t.Anchor; {
-		dir = parentOf(dir)
+		dir = filepath.Dir(dir)
 		parent, err := t.FS.OpenRoot(dir)
 		if err != nil {
 			return err
@@ -212,5 +211,3 @@ func (t *target) checkName() error {
 	}
 	return err
 }
-
-func parentOf(dir string) string { return filepath.Dir(filepath.Clean(dir)) }

@@ -233,10 +233,10 @@ func (t *target) makeRoot() error {
 
 func (t *target) tryRoot() error {
 	var err error
-	if t.made, err = makeDirs(parentOf(t.Dir)); err != nil {
+	if t.made, err = makeDirs(filepath.Dir(t.Dir)); err != nil {
 		return err
 	}
-	parent, err := t.FS.OpenRoot(parentOf(t.Dir))
+	parent, err := t.FS.OpenRoot(filepath.Dir(t.Dir))
 	if err != nil {
 		return err
 	}
@@ -278,8 +278,8 @@ func (t *target) tryRoot() error {
 // the reason. os.MkdirAll reports only that the name exists.
 func makeDirs(path string) (made []string, err error) {
 	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
-	if errors.Is(err, fs.ErrNotExist) && parentOf(path) != path {
-		if made, err = makeDirs(parentOf(path)); err != nil {
+	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path {
+		if made, err = makeDirs(filepath.Dir(path)); err != nil {
 			return made, err
 		}
 		err = os.Mkdir(path, 0o777) //nolint:gosec // as above
@@ -362,7 +362,7 @@ func (t *target) undo() {
 // removeMade removes the empty directories among those that this run created.
 func (t *target) removeMade() {
 	for _, dir := range slices.Backward(t.made) {
-		parent, err := t.FS.OpenRoot(parentOf(dir))
+		parent, err := t.FS.OpenRoot(filepath.Dir(dir))
 		if err != nil {
 			break
 		}

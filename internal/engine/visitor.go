@@ -24,29 +24,34 @@ func (r *run) Enter(d *walk.Dir) bool {
 // enter skips a directory that contains a history, because the catalog copies it. It also skips a
 // directory that is a destination of this copy, and reports it.
 func (treeCopy) enter(r *run, d *walk.Dir) bool {
-	dirs := d.State.(destDirs)
-	if r.isHistory(d) {
-		for _, dd := range dirs {
+	if r.isHistory(d) || r.isDestination(d) {
+		for _, dd := range d.State.(destDirs) {
 			dd.state = destRefused
 		}
 		return false
 	}
-	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+	if r.bagMode != bagMake && d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
 		r.unlisted.Store(d, true)
 	}
+	return true
+}
+
+// isDestination reports whether a directory of the source is the root of a destination, and then
+// reports that it is not copied. The root of the source is none: route has refused that.
+func (r *run) isDestination(d *walk.Dir) bool {
+	if d.Parent == nil {
+		return false
+	}
 	for _, t := range r.targets {
-		if d.Parent == nil || t.root == nil {
+		if t.root == nil {
 			continue
 		}
 		if info, err := t.root.Stat(); err == nil && info.ID == d.Info.ID {
-			for _, dd := range dirs {
-				dd.state = destRefused
-			}
-			r.report(fileEvent(EventFailed, d.Path(), "", failure.StageScan, errReached))
-			return false
+			r.reportSource(d.Path(), failure.StageScan, errReached)
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 var errReached = errors.New("it is a destination of this copy, reached through the source")
@@ -56,23 +61,29 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	if r.isHeld(d, name) {
 		return
 	}
-	d.Hold()
 	j := job{dir: d, name: name, kind: kind}
-	if kind == fsys.Regular && r.isLate(d, name) {
-		r.late.Lock()
-		r.late.jobs = append(r.late.jobs, j)
-		r.late.Unlock()
+	if kind != fsys.Regular || !r.isLate(d, name) {
+		r.send(j)
 		return
 	}
+	d.Hold()
+	r.late.Lock()
+	r.late.jobs = append(r.late.jobs, j)
+	r.late.Unlock()
+}
+
+// send holds the directory of a job and passes the job to a worker.
+func (r *run) send(j job) {
+	j.dir.Hold()
 	select {
 	case r.jobs <- j:
 	case <-r.ctx.Done():
-		d.Done()
+		j.dir.Done()
 	}
 }
 
 // isListed reports whether manifests list the files of a directory. They do not list those of
-// an ASC MHL history.
+// an ASC MHL history, except in a new bag, whose manifests list the complete payload.
 func (r *run) isListed(d *walk.Dir) bool {
 	for ; d != nil; d = d.Parent {
 		if _, found := r.unlisted.Load(d); found {
@@ -160,7 +171,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 		t.dropUnwritten(r, dd.src.Path(), err)
 		return
 	}
-	r.messages <- message{synced: dd}
+	r.messages <- message{do: func() { t.log.SyncedNames(dd.src.Path()) }} // the results of all its entries were sent before
 }
 
 // sendDirResult sends a result to the collector. It has the destinations at which the directory was

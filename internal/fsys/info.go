@@ -3,6 +3,7 @@ package fsys
 import (
 	"cmp"
 	"errors"
+	"strings"
 )
 
 // Kind is the type of a directory entry.
@@ -118,6 +119,11 @@ const (
 // temporaries, files that were set aside. An entry of a source with that prefix is a leftover
 // of an unfinished copy.
 const Reserved = ".sealift-"
+
+// IsReserved reports whether a name begins with Reserved on a file system that folds case.
+func IsReserved(name string) bool {
+	return len(name) >= len(Reserved) && strings.EqualFold(name[:len(Reserved)], Reserved)
+}
 
 // MaxName is the length of the longest name of a directory entry on common file systems.
 const MaxName = 255 // bytes

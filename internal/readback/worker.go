@@ -98,7 +98,7 @@ func (w *worker) readTree(i int, j *job) {
 		err = errors.New("it is not there any more")
 	}
 	if err != nil {
-		w.fail(i, j.path, err)
+		w.fail(i, j.path, Unreadable, err)
 		return
 	}
 	defer f.Close()
@@ -107,27 +107,21 @@ func (w *worker) readTree(i int, j *job) {
 	switch {
 	case w.ctx.Err() != nil:
 	case err != nil:
-		w.fail(i, j.path, w.setAside(fmt.Errorf("reading it back: %w", err), dir, name, info))
+		w.fail(i, j.path, Unreadable, w.setAside(fmt.Errorf("reading it back: %w", err), dir, name, info))
 	case bytes.Equal(have, want):
 		j.files[i].good, j.files[i].cached = true, cached
 		w.update(i, func(t *Result) { t.count(1, cached) })
 	default:
 		err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
 			w.Algorithm, w.Algorithm.Text(have), w.Algorithm.Text(want))
-		w.differs(i, j.path, w.setAside(err, dir, name, info))
+		w.fail(i, j.path, Differs, w.setAside(err, dir, name, info))
 	}
 }
 
-// fail reports a file of a tree that cannot be read.
-func (w *worker) fail(i int, path string, err error) {
-	gone := w.Report(Finding{i, path, Unreadable, err})
+// fail reports a bad file of a tree.
+func (w *worker) fail(i int, path string, kind Kind, err error) {
+	gone := w.Report(Finding{i, path, kind, err})
 	w.update(i, func(t *Result) { t.Bad, t.Gone = append(t.Bad, path), t.Gone || gone })
-}
-
-// differs reports a file of a tree that has another digest than it should.
-func (w *worker) differs(i int, path string, err error) {
-	w.Report(Finding{i, path, Differs, err})
-	w.update(i, func(t *Result) { t.Bad = append(t.Bad, path) })
 }
 
 // readSource reads the source's file for compareSource.
@@ -175,7 +169,7 @@ func (w *worker) compareSource(j *job) {
 			there, err = dir.Lstat(name)
 		}
 		if err != nil {
-			w.fail(i, j.path, err)
+			w.fail(i, j.path, Unreadable, err)
 			continue
 		}
 		if j.source.changed || w.Trees[i].SourceChanged(dir, there, j.source.info) {
@@ -184,7 +178,7 @@ func (w *worker) compareSource(j *job) {
 		}
 		w.update(i, func(t *Result) { t.count(-1, f.cached) })
 		err = errors.New("the source, read again, is not what was copied")
-		w.differs(i, j.path, w.setAside(err, dir, name, there))
+		w.fail(i, j.path, Differs, w.setAside(err, dir, name, there))
 	}
 }
 

@@ -112,11 +112,7 @@ func (l *Log) readEarlier(earlier []EarlierAttempt) error {
 		if err != nil {
 			return fmt.Errorf("log of attempt %d: %w", i+1, err)
 		}
-		var head journal.Header
-		if log != nil {
-			head = log.Header
-		}
-		l.addInterrupted(head)
+		head := l.addInterrupted(log)
 		if log != nil && head.Options == l.opts.Terms && head.Source == l.opts.Source {
 			l.known, l.knownFile = log, file
 		} else if file != nil {
@@ -155,12 +151,9 @@ func (l *Log) beginAttempt(id string) error {
 
 // copyLog begins a log with the valid part of the one that was read.
 func (l *Log) copyLog() error {
-	to := &appender{}
-	err := l.place(func(fresh *appender) error {
-		_, err := io.Copy(fresh, io.NewSectionReader(fsys.ReaderAt{File: l.knownFile}, 0, l.known.Size))
-		*to = *fresh
+	return l.place(func(to *appender) error {
+		_, err := io.Copy(to, io.NewSectionReader(fsys.ReaderAt{File: l.knownFile}, 0, l.known.Size))
+		l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
 		return err
 	})
-	l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
-	return err
 }

@@ -34,8 +34,6 @@ const (
 	lockName = "lock"
 	rootName = "root" // marks a destination directory that a run created
 
-	maxName = 255 // bytes of the longest name of a directory entry
-
 	// mostAttempts limits how often OpenJournal tries again after another run has
 	// interfered. Each failure needs another run that begins or ends at that instant.
 	mostAttempts = 100
@@ -47,7 +45,7 @@ func JournalName(file string) string {
 	if file == "" {
 		return fsys.Reserved + "journal"
 	}
-	if len(fsys.Reserved+file+".journal") > maxName {
+	if len(fsys.Reserved+file+".journal") > fsys.MaxName {
 		file = strings.ToValidUTF8(file[:128], "") + "-" + hashOf(file)
 	}
 	return fsys.Reserved + file + ".journal"
@@ -195,7 +193,7 @@ func (j *Journal) Remove() error {
 			stays = true
 			continue
 		}
-		if err := j.dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := remove(j.dir, name); err != nil {
 			return err
 		}
 	}
@@ -207,7 +205,7 @@ func (j *Journal) Remove() error {
 	if stays {
 		return nil
 	}
-	if err := j.dir.Remove(lockName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := remove(j.dir, lockName); err != nil {
 		return err
 	}
 	err = j.root.RemoveDir(j.name)
@@ -232,7 +230,7 @@ func (j *Journal) endPlan() error {
 	if err := errors.Join(j.dir.Sync(), j.root.Sync()); err != nil {
 		return err
 	}
-	return j.RemovePlanMark()
+	return j.removePlanMark()
 }
 
 // Close unlocks the journal, so that other runs can begin at the destination. It may be

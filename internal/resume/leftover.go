@@ -204,6 +204,7 @@ func (l *Log) takeLeft(wanted func(file string) bool) map[string]string {
 	return taken
 }
 
+// remove removes an entry of dir that may not exist any more.
 func remove(dir *fsys.Dir, name string) error {
 	if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -86,7 +86,7 @@ func (l *Log) readOthers() (warnings []error, err error) {
 		if name == l.name {
 			continue
 		}
-		f, log, err := l.read(name)
+		f, log, err := readLog(l.journal.dir, name)
 		if err != nil {
 			return warnings, err
 		}
@@ -94,11 +94,7 @@ func (l *Log) readOthers() (warnings []error, err error) {
 			continue
 		}
 		f.Close()
-		var head journal.Header
-		if log != nil {
-			head = log.Header
-		}
-		l.addInterrupted(head)
+		head := l.addInterrupted(log)
 		own := strings.HasPrefix(name, setAsidePrefix+l.name)
 		if own || l.opts.File != "" { // logs of the same file, which this run judges in any case
 			l.ids[head.ID] = head.ID != ""
@@ -115,12 +111,8 @@ func (l *Log) readOthers() (warnings []error, err error) {
 	return warnings, nil
 }
 
-// read reads a log of the journal. log is nil if it is damaged, and f as well if the name
-// is not that of a regular file.
-func (l *Log) read(name string) (f *fsys.File, log *journal.Log, err error) {
-	return readLog(l.journal.dir, name)
-}
-
+// readLog reads a log. log is nil if it is damaged, and f as well if the name is not that of a
+// regular file.
 func readLog(dir *fsys.Dir, name string) (f *fsys.File, log *journal.Log, err error) {
 	f, info, err := dir.OpenRegular(name)
 	var other *fsys.KindError
@@ -141,49 +133,49 @@ func readLog(dir *fsys.Dir, name string) (f *fsys.File, log *journal.Log, err er
 	return f, log, nil
 }
 
-// addInterrupted records that a run was interrupted whose log has this header, which is
-// empty if the log is damaged.
-func (l *Log) addInterrupted(head journal.Header) {
-	if head.ID == "" {
-		head.Begun = l.journal.since
+// addInterrupted records that a run was interrupted, and returns the header of its log. The header
+// is empty if log is nil because the log is damaged.
+func (l *Log) addInterrupted(log *journal.Log) (head journal.Header) {
+	begun := l.journal.since
+	if log != nil {
+		head, begun = log.Header, log.Header.Begun
 	}
-	if head.Begun.Sec > time.Now().Unix() { // the clock was set back: any file may be incomplete
-		head.Begun = fsys.Time{}
+	if begun.Sec > time.Now().Unix() { // the clock was set back: any file may be incomplete
+		begun = fsys.Time{}
 	}
-	if !l.Interrupted || head.Begun.Compare(l.begun) < 0 {
-		l.begun = head.Begun
+	if !l.Interrupted || begun.Compare(l.begun) < 0 {
+		l.begun = begun
 	}
 	l.Interrupted = true
+	return head
 }
 
 // readOwn reads the log of this source. If it cannot be continued, it is renamed, and the
 // warning says why.
 func (l *Log) readOwn() (warning, err error) {
-	f, log, err := l.read(l.name)
+	f, log, err := readLog(l.journal.dir, l.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("its journal cannot be read: %w", err)
 	}
-	why := "is damaged"
-	if log != nil {
-		l.addInterrupted(log.Header)
-		l.ids[log.Header.ID] = true
-		switch now := time.Now().Unix(); {
-		case log.Header.Begun.Sec > now:
-			why = "is from the future"
-		case log.Header.Options != l.opts.Terms || log.Header.Source != l.opts.Source:
-			why = "is of a copy with other options"
-		default:
-			l.known, l.knownFile = log, f
-			for p := range log.Partials() {
-				l.mu.left[p.Temp] = p.Path
-			}
-			return nil, nil
+	head := l.addInterrupted(log)
+	l.ids[head.ID] = head.ID != ""
+	var why string
+	switch {
+	case log == nil:
+		why = "is damaged"
+	case head.Begun.Sec > time.Now().Unix():
+		why = "is from the future"
+	case head.Options != l.opts.Terms || head.Source != l.opts.Source:
+		why = "is of a copy with other options"
+	default:
+		l.known, l.knownFile = log, f
+		for p := range log.Partials() {
+			l.mu.left[p.Temp] = p.Path
 		}
-	} else {
-		l.addInterrupted(journal.Header{})
+		return nil, nil
 	}
 	if f != nil {
 		f.Close()
@@ -253,16 +245,13 @@ func (l *Log) createLog(head journal.Header) error {
 // user, or has several names, it appends to a copy.
 func (l *Log) continueLog() error {
 	uid, _ := fsys.Identity()
-	to := &appender{off: l.known.Size}
 	p, _, err := l.journal.dir.Reopen(l.name, uid)
-	if err == nil {
-		to.file, l.mu.file = p, p
-		err = p.Truncate(l.known.Size)
-	} else {
+	if err != nil {
 		return l.copyLog()
 	}
-	l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
-	return err
+	l.mu.file = p
+	l.mu.w = journal.Continue(&appender{file: p, off: l.known.Size}, l.known.Header, l.known.Size)
+	return p.Truncate(l.known.Size)
 }
 
 // place makes a new log, which gets its name when write has written it.

@@ -37,8 +37,8 @@ func (e *PlanError) Error() string {
 // ErrNotPlanned says that a destination does not have the mark of the plan.
 var ErrNotPlanned = errors.New("it is not the destination of the plan: it is not mounted on this machine, or it is another one")
 
-// MarkPlan leaves the mark in a locked journal. With durable, it is on the device then.
-func (j *Journal) MarkPlan(m PlanMark, durable bool) error {
+// MarkPlan leaves the mark in a locked journal, on the device.
+func (j *Journal) MarkPlan(m PlanMark) error {
 	p, err := j.dir.Create(false)
 	if err != nil {
 		return err
@@ -47,12 +47,10 @@ func (j *Journal) MarkPlan(m PlanMark, durable bool) error {
 	if err := p.WriteAt([]byte(m.ID+"\n"+m.Path), 0); err != nil {
 		return err
 	}
-	if durable {
-		if err := p.Sync(); err != nil {
-			return err
-		}
+	if err := p.Sync(); err != nil {
+		return err
 	}
-	if err := p.CommitReplacing(planName); err != nil || !durable {
+	if err := p.CommitReplacing(planName); err != nil {
 		return err
 	}
 	return errors.Join(j.dir.Sync(), j.root.Sync())
@@ -118,9 +116,9 @@ func OpenJournalToPlan(root *fsys.Dir, id string) (*Journal, error) {
 	return OpenJournal(root, JournalName(""))
 }
 
-// RemovePlanMark removes the mark from a locked journal, on the device.
-func (j *Journal) RemovePlanMark() error {
-	if err := j.dir.Remove(planName); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// removePlanMark removes the mark from a locked journal, on the device.
+func (j *Journal) removePlanMark() error {
+	if err := remove(j.dir, planName); err != nil {
 		return err
 	}
 	return j.dir.Sync()

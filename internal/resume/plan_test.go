@@ -19,7 +19,7 @@ func TestAPlanKeepsOtherCopiesOut(t *testing.T) {
 	mark := PlanMark{strings.Repeat("0a", 16), "/plans/a b\nc"}
 	j, err := OpenJournal(root, JournalName(""))
 	require.NoError(t, err)
-	require.NoError(t, j.MarkPlan(mark, true))
+	require.NoError(t, j.MarkPlan(mark))
 	j.Close()
 
 	_, err = OpenJournal(root, JournalName(""))
@@ -67,7 +67,7 @@ func TestAnInterruptedPlannerTakesOverItsMark(t *testing.T) {
 	mine, other := strings.Repeat("0a", 16), strings.Repeat("0b", 16)
 	j, err := OpenJournalToPlan(root, mine)
 	require.NoError(t, err)
-	require.NoError(t, j.MarkPlan(PlanMark{mine, "/plan"}, true))
+	require.NoError(t, j.MarkPlan(PlanMark{mine, "/plan"}))
 	j.Close()
 	_, err = OpenJournalToPlan(root, other)
 	require.ErrorAs(t, err, new(*PlanError))
@@ -75,8 +75,8 @@ func TestAnInterruptedPlannerTakesOverItsMark(t *testing.T) {
 	require.NoError(t, err)
 	_, err = OpenJournalToPlan(root, mine)
 	require.ErrorIs(t, err, fsys.ErrLocked)
-	require.NoError(t, j.RemovePlanMark())
-	require.NoError(t, j.RemovePlanMark())
+	require.NoError(t, j.removePlanMark())
+	require.NoError(t, j.removePlanMark())
 	j.Close()
 	j, err = OpenJournal(root, JournalName(""))
 	require.NoError(t, err)

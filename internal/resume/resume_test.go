@@ -84,7 +84,7 @@ func TestJournalName(t *testing.T) {
 		for _, last := range []string{"a", "b", "\xff", ""} {
 			file := strings.Repeat("x", n-len(last)) + last
 			name := JournalName(file)
-			require.LessOrEqual(t, len(name), maxName)
+			require.LessOrEqual(t, len(name), fsys.MaxName)
 			require.True(t, strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal"), name)
 			if other, taken := seen[name]; taken {
 				require.Equal(t, other, file, "two files, one journal")
@@ -92,7 +92,7 @@ func TestJournalName(t *testing.T) {
 			seen[name] = file
 		}
 	}
-	long := strings.Repeat("n", maxName-len(".sealift-.journal"))
+	long := strings.Repeat("n", fsys.MaxName-len(".sealift-.journal"))
 	require.Equal(t, ".sealift-"+long+".journal", JournalName(long), "the longest that is not shortened")
 }
 

@@ -101,7 +101,7 @@ func (rt *Route) checkBackup(o *Options, d *Destination, place string, src fs.Fi
 		names = strings.Split(place, string(filepath.Separator))
 	}
 	for _, name := range names {
-		if len(name) >= len(fsys.Reserved) && strings.EqualFold(name[:len(fsys.Reserved)], fsys.Reserved) {
+		if fsys.IsReserved(name) {
 			return errors.New("has a name that begins with " + quote.Name(fsys.Reserved) + ", as temporaries have")
 		}
 	}

@@ -129,7 +129,7 @@ func (rt *Route) checkManifest(o *Options, d *Destination, path string, src fs.F
 		place = place[len(d.Dir):]
 	}
 	for name := range strings.SplitSeq(place, string(filepath.Separator)) {
-		if len(name) >= len(fsys.Reserved) && strings.EqualFold(name[:len(fsys.Reserved)], fsys.Reserved) {
+		if fsys.IsReserved(name) {
 			return refuse("has a name that begins with " + quote.Name(fsys.Reserved) + ", as those do that are removed with an unfinished copy")
 		}
 	}

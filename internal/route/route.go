@@ -285,12 +285,12 @@ func anchorOf(path string) (anchor, rest string, err error) {
 }
 
 func samePlace(a, b Destination) bool {
-	if fsys.SameName(a.Dir, b.Dir) {
-		return fsys.SameName(a.Name, b.Name)
+	if !fsys.SameName(a.Name, b.Name) {
+		return false
 	}
 	infoA, errA := os.Stat(a.Dir)
 	infoB, errB := os.Stat(b.Dir)
-	return errA == nil && errB == nil && os.SameFile(infoA, infoB) && fsys.SameName(a.Name, b.Name)
+	return fsys.SameName(a.Dir, b.Dir) || errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // below reports whether the resolved path dir leads into top.
