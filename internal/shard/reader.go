@@ -284,7 +284,7 @@ type DirReader struct {
 
 // OpenDirs opens the table of directories. The caller must Close the reader.
 func (s *Store) OpenDirs() (*DirReader, error) {
-	l, err := openLines(s.dir, dirsName, s.Plan.Dirs, dirsHead(s.Plan.ID))
+	l, err := openLines(s.dir, dirsName, s.Plan.Dirs, tableHead(dirsName, s.Plan.ID))
 	if err != nil {
 		return nil, fmt.Errorf("directories of the plan: %w", err)
 	}
@@ -350,7 +350,7 @@ type MissingReader struct {
 // OpenMissing opens the list of the paths that manifests of the source list and the source
 // lacks. The caller must Close the reader.
 func (s *Store) OpenMissing() (*MissingReader, error) {
-	l, err := openLines(s.dir, missingName, s.Plan.Missing, missingHead(s.Plan.ID))
+	l, err := openLines(s.dir, missingName, s.Plan.Missing, tableHead(missingName, s.Plan.ID))
 	if err != nil {
 		return nil, fmt.Errorf("missing paths of the plan: %w", err)
 	}

@@ -206,12 +206,11 @@ func (w *shardWriter) abort() {
 	}
 }
 
-// shardHead and dirsHead return the first lines of files, shardEnd the last one.
+// shardHead returns the first line of a shard, tableHead that of the other files with lines, and
+// endLine is the last one.
 func shardHead(id string, shard int) string { return fmt.Sprintf("sealift-shard %s %d\n", id, shard) }
 
-func dirsHead(id string) string { return "sealift-dirs " + id + "\n" }
-
-func missingHead(id string) string { return "sealift-missing " + id + "\n" }
+func tableHead(name, id string) string { return fmt.Sprintf("sealift-%s %s\n", name, id) }
 
 const endLine = "end"
 
@@ -268,21 +267,21 @@ func writeLines(dir *fsys.Dir, name, head string, about *File, body func(*planFi
 
 // writeDirs writes the table of directories.
 func (p *Planner) writeDirs(ctx context.Context) (File, error) {
-	return p.writeSorted(ctx, p.mu.dirs, dirsName, dirsHead(p.id), func(dst, _, value []byte) []byte { return append(dst, value...) })
+	return p.writeSorted(ctx, p.mu.dirs, dirsName, func(dst, _, value []byte) []byte { return append(dst, value...) })
 }
 
 // writeMissing writes the list of missing paths.
 func (p *Planner) writeMissing(ctx context.Context) (File, error) {
-	return p.writeSorted(ctx, p.mu.missing, missingName, missingHead(p.id), func(dst, key, _ []byte) []byte {
+	return p.writeSorted(ctx, p.mu.missing, missingName, func(dst, key, _ []byte) []byte {
 		return appendMissing(dst, Missing{int(binary.BigEndian.Uint16(key)), string(key[2:])})
 	})
 }
 
 // writeSorted writes a file with a line for each record.
-func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
+func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
 	defer records.Close() //nolint:errcheck // a temporary that is not needed any more
 	var line []byte
-	err = writeLines(p.plan, name, head, &about, func(f *planFile) error {
+	err = writeLines(p.plan, name, tableHead(name, p.id), &about, func(f *planFile) error {
 		return records.Each(func(key, value []byte) error {
 			about.Entries++
 			line = appendLine(line[:0], key, value)
