@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"strconv"
@@ -214,11 +215,8 @@ type fields struct {
 	err  error
 }
 
-func (f *fields) fail(err error) {
-	if f.err == nil {
-		f.err = err
-	}
-}
+// fail keeps the first error.
+func (f *fields) fail(err error) { f.err = cmp.Or(f.err, err) }
 
 // word returns what is before the next space, which must follow.
 func (f *fields) word() string {
