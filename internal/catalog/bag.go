@@ -47,8 +47,8 @@ func (c *Catalog) openBag() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
 		}
-		l.sealed = f
-		if l.sealedLines, err = manifest.BuildCheckIndex(fsys.ReaderAt{File: f}, info.Size, manifest.BagIt, l.algorithm); err != nil {
+		l.sealed = &own{file: f}
+		if l.sealed.index, err = manifest.BuildCheckIndex(fsys.ReaderAt{File: f}, info.Size, manifest.BagIt, l.algorithm); err != nil {
 			return fmt.Errorf("%s: %w", l.path, err)
 		}
 	}
@@ -59,8 +59,8 @@ func (c *Catalog) openBag() error {
 func (c *Catalog) keptInBag(file string) (digests hash.Digests, complete bool) {
 	digests, complete = make(hash.Digests, len(c.lists)), true
 	for _, l := range c.lists {
-		if l.sealedLines != nil {
-			digests[l.slot], _, _ = l.sealedLines.Lookup(bag.PayloadName + "/" + file) // a file without a digest is compared
+		if l.sealed != nil {
+			digests[l.slot], _, _ = l.sealed.index.Lookup(bag.PayloadName + "/" + file) // a file without a digest is compared
 		}
 		complete = complete && digests[l.slot] != nil
 	}
@@ -69,10 +69,9 @@ func (c *Catalog) keptInBag(file string) (digests hash.Digests, complete bool) {
 
 // tagFile is a file in the root of a bag, outside the payload.
 type tagFile struct {
-	name      string
-	algorithm hash.Algorithm // of a manifest; "" for other files
-	lines     int
-	digests   hash.Digests
+	name    string
+	lines   int
+	digests hash.Digests
 }
 
 // writeBag writes the tag files of a complete payload: the manifests, bag-info.txt, and the
@@ -95,7 +94,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 	}
 	var files []tagFile
 	add := func(name string, a hash.Algorithm, compose composer) error {
-		f, sum, err := c.writeTag(name, a, compose)
+		f, sum, err := c.writeTag(name, compose)
 		if err != nil {
 			return fmt.Errorf("%s: %w", quoteName(name), err)
 		}
@@ -182,10 +181,10 @@ func (c *Catalog) bagInfo() ([]byte, error) {
 }
 
 // writeTag writes a tag file, which must not exist, and returns its SHA-256 in hexadecimal.
-func (c *Catalog) writeTag(name string, a hash.Algorithm, compose composer) (f tagFile, sum string, err error) {
+func (c *Catalog) writeTag(name string, compose composer) (f tagFile, sum string, err error) {
 	set := hash.NewSet(c.opts.Hashes)
 	r := replacement{home: c.opts.Bag.Root, name: name, durable: c.opts.Durable, empty: true}
 	r.compose = func(w io.Writer) (manifest.Counts, error) { return compose(io.MultiWriter(w, set)) }
 	n, sum, err := r.write()
-	return tagFile{name, a, n.Lines, set.Digests()}, sum, err
+	return tagFile{name, n.Lines, set.Digests()}, sum, err
 }

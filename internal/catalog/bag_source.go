@@ -115,11 +115,6 @@ func (b *bagSource) check(l *sourceList, file string, found manifest.Listing) er
 	return nil
 }
 
-// listsPayload reports whether a payload manifest lists the file of an expectation.
-func (s *Source) listsPayload(x Expectation) bool {
-	return slices.ContainsFunc(x.lists, (*sourceList).isPayload)
-}
-
 // listedInBag looks a path up under the names that programs write which do not encode all
 // characters of RFC 8493. A line means the first path that exists.
 func (s *Source) listedInBag(l *sourceList, file string) (found manifest.Listing, err error) {

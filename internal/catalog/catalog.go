@@ -82,9 +82,7 @@ type list struct {
 	prev      *own   // of an earlier run
 	given     []byte // the digest of the single file in a publisher's manifest, which stays
 	copied    bool   // prev is byte for byte equal to a file of the source
-
-	sealed      *fsys.File // the manifest of a complete bag
-	sealedLines *manifest.Index
+	sealed    *own   // the manifest of a complete bag
 }
 
 // Interrupted reports which files unfinished runs may have changed at the destination.
@@ -298,10 +296,7 @@ func (c *Catalog) Lists() bool {
 func (c *Catalog) Close() {
 	for _, l := range c.lists {
 		l.prev.close()
-		if l.sealed != nil {
-			l.sealed.Close()
-			l.sealed = nil
-		}
+		l.sealed.close()
 	}
 	if c.history != nil {
 		c.history.close()

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
@@ -166,7 +167,7 @@ func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
 		known := h.Dest.At("").Ignore.Patterns()
 		more = slices.ContainsFunc(lines, func(p string) bool { return !slices.Contains(known, p) })
 	}
-	return append(patterns[:len(patterns):len(patterns)], lines...), more
+	return append(slices.Clip(patterns), lines...), more
 }
 
 // refuseHidden refuses line manifests whose ignore pattern would also hide another entry of
@@ -206,7 +207,7 @@ func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.
 	ignore := mhl.NewIgnore(patterns...)
 	return mhl.Each(c.root, func(file string, kind fsys.Kind) (enter bool, err error) {
 		isDir, name := kind == fsys.Directory, path.Base(file)
-		if strings.HasPrefix(name, fsys.Reserved) || file == name && strings.HasPrefix(name, "SEALIFT-INCOMPLETE-") ||
+		if strings.HasPrefix(name, fsys.Reserved) || file == name && incomplete.IsName(name) ||
 			ignore.Hides(file, isDir) || tree.Hides(file, isDir) {
 			return false, nil
 		}

@@ -75,7 +75,7 @@ func (o *Options) lineHashes() []hash.Algorithm {
 // openTree applies rules 2 and 3.
 func (c *Catalog) openTree() (err error) {
 	if c.opts.File == "" {
-		if c.claims, err = c.source.claims(c.names); err != nil {
+		if c.claims, err = c.names.claims(c.source.root); err != nil {
 			return err
 		}
 		for _, claim := range c.claims {

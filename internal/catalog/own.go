@@ -13,7 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// own is a manifest of Sealift's form at a destination, written by an earlier run.
+// own is a manifest of Sealift's form at a destination, written by an earlier run. That of a complete
+// bag has only file and index.
 type own struct {
 	path  string    // the manifest's path, also while it is aside
 	home  *fsys.Dir // the directory that it is in

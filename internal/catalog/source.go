@@ -274,15 +274,11 @@ func (s *Source) Close() {
 	s.temporaries = nil
 }
 
-// claims finds the entries of the source that have names of manifests.
-func (s *Source) claims(n names) ([]claim, error) { return n.claims(s.root) }
-
 // Expectation has the digests of one file in the manifests of the source.
 type Expectation struct {
 	digests [][][]byte // for each manifest that lists it
 	slots   []int
-	lists   []*sourceList // those manifests
-	invalid error         // why the file is invalid in a bag
+	invalid error // why the file is invalid in a bag
 }
 
 // Any reports whether a manifest lists the file.
@@ -312,6 +308,7 @@ func (x Expectation) Met(digests hash.Digests) bool {
 // records for Absent that the file exists. The error names the manifest that cannot be
 // read.
 func (s *Source) Expect(file string) (x Expectation, err error) {
+	listed := false // in a payload manifest
 	for _, l := range s.lists {
 		if l.name == file {
 			continue // no manifest can list its own digest; find with sha256sum writes such lines
@@ -325,10 +322,11 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		}
 		if len(found.Digests) > 0 {
 			l.index.Meet(found)
-			x.digests, x.slots, x.lists = append(x.digests, found.Digests), append(x.slots, l.slot), append(x.lists, l)
+			x.digests, x.slots = append(x.digests, found.Digests), append(x.slots, l.slot)
+			listed = listed || l.isPayload()
 		}
 	}
-	if s.bag != nil && bag.InPayload(file) && !s.listsPayload(x) {
+	if s.bag != nil && bag.InPayload(file) && !listed {
 		x.invalid = errUnlisted
 	}
 	for _, c := range s.sidecars[file] {

@@ -136,7 +136,7 @@ func TestUncheckedSource(t *testing.T) {
 	if x, err := s.Expect("a"); x.Any() || err != nil {
 		t.Errorf("it is checked: %v", err)
 	}
-	claims, err := s.claims(names{hashes: usualHashes})
+	claims, err := names{hashes: usualHashes}.claims(s.root)
 	if err != nil || !slices.ContainsFunc(claims, func(c claim) bool { return c.path == "SHA256SUMS" }) {
 		t.Errorf("its names are not known: %v", err)
 	}

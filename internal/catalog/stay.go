@@ -1,10 +1,6 @@
 package catalog
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"io"
-
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -70,14 +66,10 @@ func (c *Catalog) unchanged(l *list, file string, present *fsys.File, info fsys.
 	if !l.prev.isSame(info) || info.Ctime != l.prev.info.Ctime {
 		return n, "", nil
 	}
-	sum := sha256.New()
-	size, err := io.CopyBuffer(sum, io.NewSectionReader(fsys.ReaderAt{File: present}, 0, info.Size), make([]byte, 128<<10))
-	if err == nil && size != info.Size {
-		err = io.ErrUnexpectedEOF
-	}
+	sum, err := digestOfOpen(present, info.Size, hash.SHA256)
 	if err != nil {
 		return n, "", err
 	}
 	n.Lines = l.prev.index.Len()
-	return n, hex.EncodeToString(sum.Sum(nil)), nil
+	return n, hash.SHA256.Text(sum), nil
 }

@@ -182,11 +182,17 @@ func digestOf(finder *fsys.Finder, file string, a hash.Algorithm) ([]byte, error
 		return nil, err
 	}
 	defer f.Close()
+	return digestOfOpen(f, info.Size, a)
+}
+
+// digestOfOpen reads an open file of size bytes.
+func digestOfOpen(f *fsys.File, size int64, a hash.Algorithm) ([]byte, error) {
 	set := hash.NewSet([]hash.Algorithm{a})
-	if _, err := io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, 128<<10)); err != nil {
-		return nil, err
+	n, err := io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size), make([]byte, 128<<10))
+	if err == nil && n != size {
+		err = io.ErrUnexpectedEOF
 	}
-	return set.Digests()[0], nil
+	return set.Digests()[0], err
 }
 
 // write writes the manifest under its name at a level.

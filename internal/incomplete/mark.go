@@ -136,9 +136,8 @@ func (j *Job) own() (map[string]fsys.ID, error) {
 	own := map[string]fsys.ID{}
 	for _, name := range names {
 		head, info, err := Open(j.Root, name)
-		var other *fsys.KindError
 		switch {
-		case errors.Is(err, ErrNoHead), errors.Is(err, fs.ErrNotExist), errors.As(err, &other),
+		case errors.Is(err, ErrNoHead), errors.Is(err, fs.ErrNotExist), errors.As(err, new(*fsys.KindError)),
 			fsys.NotPermitted(err), fsys.IsSymlinkRefusal(err):
 			// not a marker of this user
 		case err != nil:

@@ -99,19 +99,6 @@ func unescape(text []byte) (path string, ok bool) {
 	return path, escaper.Replace(path) == string(text)
 }
 
-func appendDigests(b []byte, digests hash.Digests) []byte {
-	if len(digests) == 0 {
-		return append(b, '-')
-	}
-	for i, d := range digests {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = hex.AppendEncode(b, d)
-	}
-	return b
-}
-
 func appendStates(b []byte, states [][]byte) []byte {
 	if len(states) == 0 {
 		return append(b, '.')
@@ -129,24 +116,8 @@ func appendStates(b []byte, states [][]byte) []byte {
 	return b
 }
 
-// validPath reports whether a path, escaped or not, leads to an entry below a root.
-func validPath[T string | []byte](path T) bool {
-	start := 0
-	for i := 0; i <= len(path); i++ {
-		if i < len(path) && path[i] != '/' {
-			if path[i] == 0 {
-				return false
-			}
-			continue
-		}
-		switch string(path[start:i]) {
-		case "", ".", "..":
-			return false
-		}
-		start = i + 1
-	}
-	return true
-}
+// validPath reports whether a path can be recorded.
+func validPath(path string) bool { return len(path) <= MaxPath && fsys.IsTreePath(path) }
 
 // validTemp reports whether name is that of a temporary. It must not contain separators of
 // other systems either.
@@ -196,11 +167,8 @@ func cutSum(line []byte) (sum uint32, rest []byte, err error) {
 	if len(line) < sumDigits+1 || line[sumDigits] != ' ' || !isHex(line[:sumDigits]) {
 		return 0, nil, errors.New("no checksum")
 	}
-	var bytes [sumDigits / 2]byte
-	if _, err := hex.Decode(bytes[:], line[:sumDigits]); err != nil {
-		return 0, nil, err
-	}
-	return binary.BigEndian.Uint32(bytes[:]), line[sumDigits+1:], nil
+	n, err := strconv.ParseUint(string(line[:sumDigits]), 16, 32)
+	return uint32(n), line[sumDigits+1:], err
 }
 
 // fields are the fields of a line. The slices are parts of the line.
@@ -325,7 +293,7 @@ func (s *scanner) time(text []byte) fsys.Time {
 
 // path reads the escaped path, which ends at the end of the line.
 func (s *scanner) path() []byte {
-	if path, ok := unescape(s.rest); !ok || len(path) > MaxPath || !validPath(path) {
+	if path, ok := unescape(s.rest); !ok || !validPath(path) {
 		s.fail("no path")
 	}
 	return s.rest
@@ -341,7 +309,7 @@ func parseInt(text []byte) (int64, bool) {
 // digests reads a word with encoded digests.
 func (s *scanner) digests() []byte {
 	list := s.word()
-	if digests, err := decodeDigests(list); err != nil || !bytes.Equal(appendDigests(nil, digests), list) {
+	if digests, err := decodeDigests(list); err != nil || !bytes.Equal(digests.AppendHex(nil), list) {
 		s.fail("no digests")
 	}
 	return list

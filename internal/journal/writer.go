@@ -104,7 +104,7 @@ func (w *Writer) File(f *File) error {
 		return unfit("size")
 	case !validTime(f.Mtime) || !validTime(f.Ctime):
 		return unfit("time")
-	case len(f.Path) > MaxPath || !validPath(f.Path):
+	case !validPath(f.Path):
 		return unfit("path")
 	}
 	for _, d := range f.Digests {
@@ -117,7 +117,7 @@ func (w *Writer) File(f *File) error {
 	b = append(strconv.AppendInt(b, f.Size, 10), ' ')
 	b = append(f.Mtime.AppendDecimal(b), ' ')
 	b = append(f.Ctime.AppendDecimal(b), ' ')
-	b = append(appendDigests(b, f.Digests), ' ')
+	b = append(f.Digests.AppendHex(b), ' ')
 	w.buf = appendEscaped(b, f.Path)
 	return w.end(start, w.sum)
 }
@@ -140,7 +140,7 @@ func (w *Writer) partial(letter byte, p *Partial) error {
 		return unfit("time")
 	case !validTemp(p.Temp):
 		return unfit("temporary")
-	case len(p.Path) > MaxPath || !validPath(p.Path):
+	case !validPath(p.Path):
 		return unfit("path")
 	}
 	start := w.begin()
@@ -161,7 +161,7 @@ func (w *Writer) Done(path string) error {
 	if w.err != nil {
 		return w.err
 	}
-	if len(path) > MaxPath || !validPath(path) {
+	if !validPath(path) {
 		return unfit("path")
 	}
 	start := w.begin()

@@ -79,8 +79,7 @@ func (o *ownLines) check(f *fields) error {
 		written[mark] = '*'
 		o.asterisks = true
 	}
-	switch {
-	case !bytes.Equal(written, o.raw) || !o.named && !isRelative(o.path):
+	if !bytes.Equal(written, o.raw) || !o.named && !isRelative(o.path) {
 		return &FormError{o.number, "is not written as Sealift writes it"}
 	}
 	return o.isNext(o.path)

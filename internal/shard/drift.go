@@ -17,8 +17,14 @@ type Drift struct {
 	store  *Store
 	sorter *extsort.Sorter
 	seed   maphash.Seed
-	listed []uint64 // bits of directories with a listed name; several directories may share one
+	listed bits // of directories with a listed name; several directories may share one
 }
+
+// bits is a set of numbers.
+type bits []uint64
+
+func (b bits) set(n uint64)      { b[n/64] |= 1 << (n % 64) }
+func (b bits) has(n uint64) bool { return b[n/64]&(1<<(n%64)) != 0 }
 
 // driftBits is the number of those bits.
 const driftBits = 1 << 23
@@ -31,7 +37,7 @@ const (
 
 // NewDrift begins a search. The caller must Close it.
 func (s *Store) NewDrift() *Drift {
-	return &Drift{store: s, sorter: newSorter(s.dir, sortMemory), seed: maphash.MakeSeed(), listed: make([]uint64, driftBits/64)}
+	return &Drift{store: s, sorter: newSorter(s.dir, sortMemory), seed: maphash.MakeSeed(), listed: make(bits, driftBits/64)}
 }
 
 // Close frees what the search uses.
@@ -40,8 +46,7 @@ func (d *Drift) Close() { _ = d.sorter.Close() }
 // Listed adds the path of a name that a directory has now. For each directory, the caller adds
 // either all names that belong to the copy, or none.
 func (d *Drift) Listed(path string) error {
-	bit := d.bit(path)
-	d.listed[bit/64] |= 1 << (bit % 64)
+	d.listed.set(d.bit(path))
 	return d.add(path, driftListed)
 }
 
@@ -56,7 +61,7 @@ func (d *Drift) add(path string, statement byte) error {
 
 // planned adds a path of the plan, if its directory was listed.
 func (d *Drift) planned(path string) error {
-	if bit := d.bit(path); d.listed[bit/64]&(1<<(bit%64)) == 0 {
+	if !d.listed.has(d.bit(path)) {
 		return nil
 	}
 	return d.add(path, driftPlanned)

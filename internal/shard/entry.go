@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"strconv"
@@ -214,11 +215,8 @@ type fields struct {
 	err  error
 }
 
-func (f *fields) fail(err error) {
-	if f.err == nil {
-		f.err = err
-	}
-}
+// fail keeps the first error.
+func (f *fields) fail(err error) { f.err = cmp.Or(f.err, err) }
 
 // word returns what is before the next space, which must follow.
 func (f *fields) word() string {
@@ -293,17 +291,5 @@ func (f *fields) path() string {
 	return path
 }
 
-// IsPath reports whether an entry of a plan can have the path. It is then spelled as a walk spells
-// it: relative, and without empty, "." and ".." elements.
-func IsPath(path string) bool {
-	if len(path) > MaxPath || strings.IndexByte(path, 0) >= 0 {
-		return false
-	}
-	for element := range strings.SplitSeq(path, "/") {
-		switch element {
-		case "", ".", "..":
-			return false
-		}
-	}
-	return true
-}
+// IsPath reports whether an entry of a plan can have the path.
+func IsPath(path string) bool { return len(path) <= MaxPath && fsys.IsTreePath(path) }

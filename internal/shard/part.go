@@ -2,7 +2,6 @@ package shard
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -153,15 +152,7 @@ func appendLine(dst []byte, l *Line) []byte {
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, l.Mtime, 10)
 	dst = append(dst, ' ')
-	for i, d := range l.Digests {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = hex.AppendEncode(dst, d)
-	}
-	if len(l.Digests) == 0 {
-		dst = append(dst, '-')
-	}
+	dst = l.Digests.AppendHex(dst)
 	dst = append(dst, ' ')
 	dst = appendPath(dst, l.Path)
 	return append(dst, '\n')

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -247,11 +248,7 @@ func (p *Planner) addStatement(path string, about byte) {
 }
 
 // keepError keeps the first error, which the next call returns.
-func (p *Planner) keepError(err error) {
-	if p.mu.err == nil {
-		p.mu.err = err
-	}
-}
+func (p *Planner) keepError(err error) { p.mu.err = cmp.Or(p.mu.err, err) }
 
 // groupLinks numbers the hard link groups and adds a statement about the group of each name. A file
 // with only one name in the plan has no group. groups[n] is the group with number n.

@@ -279,12 +279,12 @@ type DirReader struct {
 	lines   *lines
 	targets int
 	count   int64
-	key     []byte // of the directory before
+	key     string // of the directory before
 }
 
 // OpenDirs opens the table of directories. The caller must Close the reader.
 func (s *Store) OpenDirs() (*DirReader, error) {
-	l, err := openLines(s.dir, dirsName, s.Plan.Dirs, dirsHead(s.Plan.ID))
+	l, err := openLines(s.dir, dirsName, s.Plan.Dirs, tableHead(dirsName, s.Plan.ID))
 	if err != nil {
 		return nil, fmt.Errorf("directories of the plan: %w", err)
 	}
@@ -305,12 +305,12 @@ func (r *DirReader) Next() (*Directory, error) {
 	if err != nil {
 		return nil, r.lines.failed(err)
 	}
-	key := []byte(d.Path + "/")
-	if r.count > 0 && (d.Path == "" || bytes.Compare(r.key, key) >= 0) {
-		return nil, r.lines.failed(errOrder)
+	key := "" // the root is the first one
+	if d.Path != "" {
+		key = d.Path + "/"
 	}
-	if d.Path == "" {
-		key = nil
+	if r.count > 0 && key <= r.key {
+		return nil, r.lines.failed(errOrder)
 	}
 	r.key = key
 	r.count++
@@ -350,7 +350,7 @@ type MissingReader struct {
 // OpenMissing opens the list of the paths that manifests of the source list and the source
 // lacks. The caller must Close the reader.
 func (s *Store) OpenMissing() (*MissingReader, error) {
-	l, err := openLines(s.dir, missingName, s.Plan.Missing, missingHead(s.Plan.ID))
+	l, err := openLines(s.dir, missingName, s.Plan.Missing, tableHead(missingName, s.Plan.ID))
 	if err != nil {
 		return nil, fmt.Errorf("missing paths of the plan: %w", err)
 	}

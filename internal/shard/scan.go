@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"sync"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -69,11 +68,6 @@ func Scan(ctx context.Context, root *fsys.Dir, p *Planner, o ScanOptions) error 
 			}
 		},
 	})
-	s.failed.Lock()
-	defer s.failed.Unlock()
-	if s.failed.err != nil {
-		return s.failed.err
-	}
 	return context.Cause(ctx)
 }
 
@@ -81,12 +75,8 @@ func Scan(ctx context.Context, root *fsys.Dir, p *Planner, o ScanOptions) error 
 type scan struct {
 	planner *Planner
 	opts    ScanOptions
-	stop    context.CancelCauseFunc
+	stop    context.CancelCauseFunc // ends the walk with the first error of the planner
 	targets []*fsys.Handle
-	failed  struct {
-		sync.Mutex
-		err error // of the planner
-	}
 }
 
 // scanned is the state of a directory.
@@ -184,13 +174,7 @@ func (s *scan) Failed(d *walk.Dir, name string, err error) {
 }
 
 func (s *scan) check(err error) {
-	if err == nil {
-		return
-	}
-	s.failed.Lock()
-	defer s.failed.Unlock()
-	if s.failed.err == nil {
-		s.failed.err = err
+	if err != nil {
 		s.stop(err)
 	}
 }

@@ -75,10 +75,10 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 // writeShards writes all shards.
 func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
-	lines := newSorter(p.plan, p.opts.memory)     // of shards, by shard and sequence
-	defer lines.Close()                           //nolint:errcheck // a temporary that is not needed any more
-	counted := make([]uint64, len(a.groups)/64+1) // bits of groups whose bytes are counted
-	in := make([]uint64, len(files))              // the directory of each shard's last entry
+	lines := newSorter(p.plan, p.opts.memory) // of shards, by shard and sequence
+	defer lines.Close()                       //nolint:errcheck // a temporary that is not needed any more
+	counted := make(bits, len(a.groups)/64+1) // groups whose bytes are counted
+	in := make([]uint64, len(files))          // the directory of each shard's last entry
 	var key, value []byte
 	add := func(shard int, dir, sequence uint64) error {
 		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
@@ -88,10 +88,9 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 	}
 	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
 		files[shard].Entries++
-		bit := uint64(1) << (e.Group % 64)
-		if e.Kind == fsys.Regular && (e.Group == 0 || counted[e.Group/64]&bit == 0) {
+		if e.Kind == fsys.Regular && (e.Group == 0 || !counted.has(e.Group)) {
 			files[shard].Bytes = addCost(files[shard].Bytes, e.Size)
-			counted[e.Group/64] |= bit
+			counted.set(e.Group)
 		}
 		if in[shard] != e.dir { // the first entry of its directory in this shard; directories are numbered from 1
 			in[shard] = e.dir
@@ -207,12 +206,11 @@ func (w *shardWriter) abort() {
 	}
 }
 
-// shardHead and dirsHead return the first lines of files, shardEnd the last one.
+// shardHead returns the first line of a shard, tableHead that of the other files with lines, and
+// endLine is the last one.
 func shardHead(id string, shard int) string { return fmt.Sprintf("sealift-shard %s %d\n", id, shard) }
 
-func dirsHead(id string) string { return "sealift-dirs " + id + "\n" }
-
-func missingHead(id string) string { return "sealift-missing " + id + "\n" }
+func tableHead(name, id string) string { return fmt.Sprintf("sealift-%s %s\n", name, id) }
 
 const endLine = "end"
 
@@ -269,21 +267,21 @@ func writeLines(dir *fsys.Dir, name, head string, about *File, body func(*planFi
 
 // writeDirs writes the table of directories.
 func (p *Planner) writeDirs(ctx context.Context) (File, error) {
-	return p.writeSorted(ctx, p.mu.dirs, dirsName, dirsHead(p.id), func(dst, _, value []byte) []byte { return append(dst, value...) })
+	return p.writeSorted(ctx, p.mu.dirs, dirsName, func(dst, _, value []byte) []byte { return append(dst, value...) })
 }
 
 // writeMissing writes the list of missing paths.
 func (p *Planner) writeMissing(ctx context.Context) (File, error) {
-	return p.writeSorted(ctx, p.mu.missing, missingName, missingHead(p.id), func(dst, key, _ []byte) []byte {
+	return p.writeSorted(ctx, p.mu.missing, missingName, func(dst, key, _ []byte) []byte {
 		return appendMissing(dst, Missing{int(binary.BigEndian.Uint16(key)), string(key[2:])})
 	})
 }
 
 // writeSorted writes a file with a line for each record.
-func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
+func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
 	defer records.Close() //nolint:errcheck // a temporary that is not needed any more
 	var line []byte
-	err = writeLines(p.plan, name, head, &about, func(f *planFile) error {
+	err = writeLines(p.plan, name, tableHead(name, p.id), &about, func(f *planFile) error {
 		return records.Each(func(key, value []byte) error {
 			about.Entries++
 			line = appendLine(line[:0], key, value)
