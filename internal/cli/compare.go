@@ -118,9 +118,7 @@ func (f *compareFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only differences and failures")
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "list equal entries, and all entries below a directory that is in one tree only")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "difference and message")
+			f.commonFlags(s, "difference and message")
 			f.reportFlag(s)
 		}},
 	}

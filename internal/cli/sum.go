@@ -118,9 +118,7 @@ func (f *sumFlags) groups() []flagGroup {
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only lines and failures")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "message")
+			f.commonFlags(s, "message")
 		}},
 	}
 }

@@ -123,9 +123,7 @@ func (f *verifyFlags) groups() []flagGroup {
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "list files that match, too")
 			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "mismatch and message")
+			f.commonFlags(s, "mismatch and message")
 			f.reportFlag(s)
 		}},
 	}
