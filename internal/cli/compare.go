@@ -49,7 +49,7 @@ exit code is 3 then, and if the trees differ.
 			return err
 		}
 		r.page = page
-		c := &comparer{reporter: r, trees: options.Trees}
+		c := &comparer{reporter: r, options: options}
 		options.Report = c.event
 		if page != nil {
 			options.Each = c.compared
@@ -68,12 +68,12 @@ exit code is 3 then, and if the trees differ.
 				if !c.ended {
 					flags.selection.warnUnmet(r, nil)
 				}
-				result = c.finish(options, s, result)
+				result = c.finish(s, result)
 				switch {
 				case flags.json:
-					printJSON(stdout, newCompareReport(options, s, c, result))
+					printJSON(stdout, c.newJSON(s, result))
 				case !flags.quiet:
-					printCompareSummary(stdout, options, s, c)
+					c.printSummary(stdout, s)
 				}
 				return result
 			},
