@@ -74,12 +74,12 @@ PATH. --hash-file is another name of this flag.`,
 			options:  options,
 			watch:    func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
-				result = r.finish(options, s, &flags.selection, result)
+				result = r.finish(s, &flags.selection, result)
 				switch {
 				case flags.json:
-					printJSON(stdout, newVerifyJSON(s, r, result))
+					printJSON(stdout, r.newJSON(s, result))
 				case !flags.silent && !flags.quiet && !flags.noSummary:
-					printVerifySummary(stdout, options, s, r, result)
+					r.printSummary(stdout, s, result)
 				}
 				return result
 			},
