@@ -124,14 +124,7 @@ func (c *comparer) printSummary(w io.Writer, s *compare.Summary) {
 	for i, tree := range o.Trees {
 		t.row(compare.Letter(i), quote.Name(tree))
 	}
-	compared := []string{plural(s.Files, "file")}
-	if s.Directories > 0 {
-		compared = append(compared, plural(s.Directories, "directory"))
-	}
-	if s.Others > 0 {
-		compared = append(compared, plural(s.Others, "other entry"))
-	}
-	t.row("compared", strings.Join(compared, ", "))
+	t.row("compared", inCounts(s.Files, []count{{"directory", s.Directories}, {"other entry", s.Others}}))
 	if o.Quick {
 		t.row("content", "not read, because of --quick")
 		t.row("time", duration(s.Elapsed))
@@ -147,12 +140,8 @@ func (c *comparer) printSummary(w io.Writer, s *compare.Summary) {
 		}
 	}
 	t.counts([]count{{"unreadable", s.Unreadable}, {"incomplete", s.Incomplete}})
-	if s.LeftOut > 0 {
-		t.row("left out", entries(s.LeftOut)+" of A, by filters")
-	}
-	if s.Own > 0 {
-		t.row("skipped", entries(s.Own)+" that A lacks: manifests and journals of Sealift")
-	}
+	t.countOf("left out", s.LeftOut, "entry", " of A, by filters")
+	t.countOf("skipped", s.Own, "entry", " that A lacks: manifests and journals of Sealift")
 	if s.Cached > 0 && o.Cache != pipe.CacheKeep {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
@@ -163,8 +152,6 @@ func (c *comparer) printSummary(w io.Writer, s *compare.Summary) {
 	v.print(w)
 	t.print(w)
 }
-
-func entries(n int64) string { return plural(n, "entry") }
 
 func onlyText(o compare.Only) string {
 	var parts []string
@@ -190,7 +177,7 @@ func (c *comparer) verdict(s *compare.Summary) verdict {
 	case 1:
 		v.add("1 entry differs or is missing")
 	default:
-		v.add(entries(n) + " differ or are missing")
+		v.add(plural(n, "entry") + " differ or are missing")
 	}
 	if s.Incomplete > 0 {
 		v.add("a copy is incomplete")
@@ -198,9 +185,7 @@ func (c *comparer) verdict(s *compare.Summary) verdict {
 	if v.reasons == nil {
 		v.bad = "NOT COMPARED COMPLETELY"
 	}
-	if s.Unreadable > 0 {
-		v.add(entries(s.Unreadable) + " could not be compared")
-	}
+	v.addCountOf(s.Unreadable, "entry", " could not be compared")
 	if c.ended {
 		v.add("stopped before the end")
 	}

@@ -314,9 +314,7 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 	}
 	v.addCount(s.summary.Mismatches, "mismatch")
 	v.addCount(s.summary.Errors, "error")
-	if s.summary.Conflicts > 0 {
-		v.add(plural(s.summary.Conflicts, "conflict") + " left alone")
-	}
+	v.addCountOf(s.summary.Conflicts, "conflict", " left alone")
 	if result.signal != nil {
 		v.close(result)
 	}

@@ -161,16 +161,10 @@ func (r *verifyReporter) printSummary(w io.Writer, s *verify.Summary, result out
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
-	if s.SizeOnly > 0 {
-		t.row("size only", plural(s.SizeOnly, "file")+" without a digest in the manifest")
-	}
+	t.countOf("size only", s.SizeOnly, "file", " without a digest in the manifest")
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
-	if s.LeftOut > 0 {
-		t.row("left out", plural(s.LeftOut, "line")+", by filters")
-	}
-	if s.Malformed > 0 {
-		t.row("malformed", plural(s.Malformed, "line"))
-	}
+	t.countOf("left out", s.LeftOut, "line", ", by filters")
+	t.countOf("malformed", s.Malformed, "line", "")
 	t.counts([]count{{"warnings", s.Warnings}})
 	if s.Files > 0 {
 		t.row("read from", r.readFrom(s))
@@ -189,9 +183,7 @@ func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
 		v.good += ", " + grouped(s.Unlisted) + " unlisted"
 	}
 	v.addCount(s.Mismatches, "mismatch")
-	if s.Missing > 0 {
-		v.add(plural(s.Missing, "file") + " missing")
-	}
+	v.addCountOf(s.Missing, "file", " missing")
 	if s.Incomplete > 0 {
 		v.add("a copy is incomplete")
 	}
