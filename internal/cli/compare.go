@@ -49,7 +49,7 @@ exit code is 3 then, and if the trees differ.
 			return err
 		}
 		r.page = page
-		c := &comparer{reporter: r, trees: options.Trees}
+		c := &comparer{reporter: r, options: options}
 		options.Report = c.event
 		if page != nil {
 			options.Each = c.compared
@@ -68,12 +68,12 @@ exit code is 3 then, and if the trees differ.
 				if !c.ended {
 					flags.selection.warnUnmet(r, nil)
 				}
-				result = c.finish(options, s, result)
+				result = c.finish(s, result)
 				switch {
 				case flags.json:
-					printJSON(stdout, newCompareReport(options, s, c, result))
+					printJSON(stdout, c.newJSON(s, result))
 				case !flags.quiet:
-					printCompareSummary(stdout, options, s, c)
+					c.printSummary(stdout, s)
 				}
 				return result
 			},
@@ -118,9 +118,7 @@ func (f *compareFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only differences and failures")
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "list equal entries, and all entries below a directory that is in one tree only")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "difference and message")
+			f.commonFlags(s, "difference and message")
 			f.reportFlag(s)
 		}},
 	}

@@ -82,9 +82,10 @@ func newDifference(e compare.Event) differenceJSON {
 	return d
 }
 
-func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, result outcome) compareReportJSON {
+func (c *comparer) newJSON(s *compare.Summary, result outcome) compareReportJSON {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	o := c.options
 	report := compareReportJSON{
 		headJSON: c.head(),
 		Equal:    result.code() == 0,

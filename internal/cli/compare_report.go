@@ -16,8 +16,8 @@ import (
 // comparer prints and logs the results of a comparison.
 type comparer struct {
 	*reporter
-	trees []string // as the user named them
-	ended bool     // the run ended before everything was compared
+	options *compare.Options
+	ended   bool // the run ended before everything was compared
 
 	differences []differenceJSON // guarded by reporter.mu
 }
@@ -40,14 +40,14 @@ func (c *comparer) event(e compare.Event) {
 // failed logs and counts an event that is not a difference, but after which the trees cannot be
 // called equal: an unreadable entry or an incomplete copy.
 func (c *comparer) failed(n *int64, title string, e compare.Event) {
-	tree := c.trees[e.Trees[0]]
+	tree := c.options.Trees[e.Trees[0]]
 	c.log.line(slog.LevelError, title, e.Path, "", "tree", loggedName(tree), "stage", string(e.Stage), "error", loggedText(errorText(e.Err)))
 	c.record(n, newFailureJSON(e.Path, tree, e.Stage, errorText(e.Err)))
 }
 
 // place is the path of an entry in its tree.
 func (c *comparer) place(e compare.Event) string {
-	tree := c.trees[e.Trees[0]]
+	tree := c.options.Trees[e.Trees[0]]
 	if e.Path == "" {
 		return tree
 	}
@@ -110,27 +110,21 @@ func verdictText(e compare.Event) (verdict, reason string) {
 }
 
 // finish adds the counts of the summary to the outcome, writes the report, and ends the log.
-func (c *comparer) finish(o *compare.Options, s *compare.Summary, result outcome) outcome {
+func (c *comparer) finish(s *compare.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
-	result = c.writeReport(o, s, result)
+	result = c.writeReport(s, result)
 	failures, _ := c.counts()
 	return c.endLog(result, "files", s.Files, "bytes", s.Bytes, "differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
 }
 
-// printCompareSummary prints the summary of a comparison.
-func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c *comparer) {
+// printSummary prints the summary of a comparison.
+func (c *comparer) printSummary(w io.Writer, s *compare.Summary) {
+	o := c.options
 	var t table
 	for i, tree := range o.Trees {
 		t.row(compare.Letter(i), quote.Name(tree))
 	}
-	compared := []string{plural(s.Files, "file")}
-	if s.Directories > 0 {
-		compared = append(compared, plural(s.Directories, "directory"))
-	}
-	if s.Others > 0 {
-		compared = append(compared, plural(s.Others, "other entry"))
-	}
-	t.row("compared", strings.Join(compared, ", "))
+	t.row("compared", inCounts(s.Files, []count{{"directory", s.Directories}, {"other entry", s.Others}}))
 	if o.Quick {
 		t.row("content", "not read, because of --quick")
 		t.row("time", duration(s.Elapsed))
@@ -146,24 +140,18 @@ func printCompareSummary(w io.Writer, o *compare.Options, s *compare.Summary, c 
 		}
 	}
 	t.counts([]count{{"unreadable", s.Unreadable}, {"incomplete", s.Incomplete}})
-	if s.LeftOut > 0 {
-		t.row("left out", entries(s.LeftOut)+" of A, by filters")
-	}
-	if s.Own > 0 {
-		t.row("skipped", entries(s.Own)+" that A lacks: manifests and journals of Sealift")
-	}
+	t.countOf("left out", s.LeftOut, "entry", " of A, by filters")
+	t.countOf("skipped", s.Own, "entry", " that A lacks: manifests and journals of Sealift")
 	if s.Cached > 0 && o.Cache != pipe.CacheKeep {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}
 	if o.Verbose || s.Differences() > 0 {
 		_, _ = io.WriteString(w, "\n") // separates the summary from the list
 	}
-	v := compareVerdict(o, s, c.ended)
+	v := c.verdict(s)
 	v.print(w)
 	t.print(w)
 }
-
-func entries(n int64) string { return plural(n, "entry") }
 
 func onlyText(o compare.Only) string {
 	var parts []string
@@ -176,9 +164,9 @@ func onlyText(o compare.Only) string {
 	return strings.Join(parts, ", ")
 }
 
-// compareVerdict is the first line of the summary. ended is true if the run ended before
-// everything was compared.
-func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) verdict {
+// verdict is the first line of the summary.
+func (c *comparer) verdict(s *compare.Summary) verdict {
+	o := c.options
 	others := "B"
 	if n := len(o.Trees); n > 2 {
 		others = "B to " + compare.Letter(n-1)
@@ -189,7 +177,7 @@ func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) verdict 
 	case 1:
 		v.add("1 entry differs or is missing")
 	default:
-		v.add(entries(n) + " differ or are missing")
+		v.add(plural(n, "entry") + " differ or are missing")
 	}
 	if s.Incomplete > 0 {
 		v.add("a copy is incomplete")
@@ -197,10 +185,8 @@ func compareVerdict(o *compare.Options, s *compare.Summary, ended bool) verdict 
 	if v.reasons == nil {
 		v.bad = "NOT COMPARED COMPLETELY"
 	}
-	if s.Unreadable > 0 {
-		v.add(entries(s.Unreadable) + " could not be compared")
-	}
-	if ended {
+	v.addCountOf(s.Unreadable, "entry", " could not be compared")
+	if c.ended {
 		v.add("stopped before the end")
 	}
 	switch {

@@ -182,9 +182,7 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
 			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "action and message")
+			f.commonFlags(s, "action and message")
 			f.reportFlag(s)
 			s.BoolVar(&f.debug, "debug", false, "print where the time went, on standard error")
 		}},

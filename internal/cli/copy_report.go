@@ -212,9 +212,7 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // of the single file
 		}
 	}
-	if target.Ignored > 0 {
-		t.row("ignored", plural(target.Ignored, "file")+" not in the history")
-	}
+	t.countOf("ignored", target.Ignored, "file", " not in the history")
 	for _, m := range target.Manifests {
 		switch {
 		case m.Generation:
@@ -260,9 +258,7 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 		v.addCount(mismatches, "mismatch")
 		v.addCount(failures, "error")
 	}
-	if s.Conflicts > 0 {
-		v.add(plural(s.Conflicts, "conflict") + " left alone")
-	}
+	v.addCountOf(s.Conflicts, "conflict", " left alone")
 	v.close(result)
 	if !s.DryRun && s.Errors+s.Mismatches+failures+mismatches > 0 || result.signal != nil {
 		v.next = "run the same command again"
@@ -377,19 +373,10 @@ func (t *table) entries(c engine.Counts) {
 // countsOf counts what was copied. The number of files is always included, other kinds only
 // if they occur.
 func countsOf(s *engine.Summary) string {
-	counts := []string{plural(s.Files, "file")}
-	for _, c := range []struct {
-		n    int64
-		noun string
-	}{
-		{s.Directories, "directory"},
-		{s.Links, "symbolic link"},
-		{s.HardLinks, "hard link"},
-		{s.Specials, "special file"},
-	} {
-		if c.n > 0 {
-			counts = append(counts, plural(c.n, c.noun))
-		}
-	}
-	return strings.Join(counts, ", ")
+	return inCounts(s.Files, []count{
+		{"directory", s.Directories},
+		{"symbolic link", s.Links},
+		{"hard link", s.HardLinks},
+		{"special file", s.Specials},
+	})
 }

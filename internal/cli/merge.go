@@ -83,9 +83,7 @@ func (f *mergeFlags) groups() []flagGroup {
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "message")
+			f.commonFlags(s, "message")
 			f.reportFlag(s)
 		}},
 	}

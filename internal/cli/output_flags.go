@@ -31,6 +31,14 @@ func (f *outputFlags) progressFlag(s *pflag.FlagSet) {
 	s.Var(newChoice(&f.progress, progress.Modes), "progress", "`MODE`: show progress on standard error: "+strings.Join(progress.Modes.List(), ", "))
 }
 
+// commonFlags defines the flags that all commands with progress have. logged names the events
+// that the command logs.
+func (f *outputFlags) commonFlags(s *pflag.FlagSet, logged string) {
+	f.jsonFlag(s)
+	f.progressFlag(s)
+	f.logFlags(s, logged)
+}
+
 // logFlags defines --log-file and --log-format. what names the events that the command logs,
 // for example "action and message".
 func (f *outputFlags) logFlags(s *pflag.FlagSet, what string) {

@@ -122,9 +122,7 @@ func (f *planFlags) groups() []flagGroup {
 		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "message")
+			f.commonFlags(s, "message")
 		}},
 	}
 }

@@ -157,7 +157,7 @@ func (f *runFlags) fillChecks(cmd *cobra.Command, s *shard.Store, paths []string
 // checkShard returns a shardRunner that checks a shard. It converts the summary of the
 // verification to that of a copy.
 func (f *runFlags) checkShard(r *copyReporter) shardRunner {
-	checks := &verifyReporter{r.reporter, false, len(f.checks.Paths) > 1}
+	checks := &verifyReporter{r.reporter, f.checks, false}
 	f.checks.Report = checks.result
 	return func(ctx context.Context, _ *engine.Options, s *shard.Store, index int, a shard.AttemptOptions, c *counters.Set) (*engine.Summary, error) {
 		summary, err := verify.RunShard(ctx, f.checks, s, index, a, c)
@@ -206,7 +206,7 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 		},
 		watch: func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 		finish: func(m *mergedChecks, result outcome) outcome {
-			return f.finishChecks(cmd.OutOrStdout(), o, r, m, result)
+			return f.finishChecks(cmd.OutOrStdout(), r, m, result)
 		},
 	})
 }
@@ -236,18 +236,18 @@ func (f *mergeFlags) runMergeChecks(ctx context.Context, o *verify.Options, s *s
 }
 
 // finishChecks prints the summary of verify or, if shards are not finished, their states.
-func (f *mergeFlags) finishChecks(stdout io.Writer, o *verify.Options, r *verifyReporter, m *mergedChecks, result outcome) outcome {
+func (f *mergeFlags) finishChecks(stdout io.Writer, r *verifyReporter, m *mergedChecks, result outcome) outcome {
 	s := m.summary
 	if s == nil {
 		copying := &copyReporter{reporter: r.reporter, flags: &f.copyFlags}
 		return f.finish(stdout, copying, &engine.MergeSummary{Shards: m.shards}, result)
 	}
-	result = r.finish(o, s, &f.selection, result)
+	result = r.finish(s, &f.selection, result)
 	switch {
 	case f.json:
-		printJSON(stdout, newVerifyJSON(s, r, result))
+		printJSON(stdout, r.newJSON(s, result))
 	case !f.quiet:
-		printVerifySummary(stdout, o, s, r, result)
+		r.printSummary(stdout, s, result)
 		if list := m.shards.Failed(); len(list) > 0 {
 			var t table
 			t.row("failed", shard.FormatIndexes(list)+"; repair the files, run these shards again, then merge again")

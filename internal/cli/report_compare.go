@@ -32,7 +32,7 @@ func (c *comparer) compared(e *compare.Entry) {
 			c.page.mark(e.Path, "unreadable in "+letters(event.Trees))
 		default:
 			verdict, _ := verdictText(event)
-			if event.Verdict != compare.OnlyIn && len(c.trees) > 2 {
+			if event.Verdict != compare.OnlyIn && len(c.options.Trees) > 2 {
 				verdict += " in " + letters(event.Trees)
 			}
 			c.page.mark(e.Path, verdict)
@@ -51,16 +51,16 @@ func (c *comparer) reportDifference(e compare.Event) {
 }
 
 // writeReport writes the report of a comparison that has ended.
-func (c *comparer) writeReport(o *compare.Options, s *compare.Summary, result outcome) outcome {
+func (c *comparer) writeReport(s *compare.Summary, result outcome) outcome {
 	return c.page.write(c.reporter, result, s.Elapsed, func(page *report.Page) {
-		v := compareVerdict(o, s, c.ended)
+		v := c.verdict(s)
 		page.Command, page.Verdict = "compare", v.text()
 		page.Good = page.Good && len(v.reasons) == 0
 		page.Totals = some(1,
 			number("files compared", s.Files, "counts.files"),
 			number("directories", s.Directories, "counts.directories"),
 			number("other entries", s.Others, "counts.others"))
-		if o.Quick {
+		if c.options.Quick {
 			page.Totals = append(page.Totals, report.Fact{Label: "content", Text: "not read, because of --quick"})
 		} else {
 			page.Totals = append(page.Totals, bytesFacts("size", s.Bytes, s.Elapsed)...)

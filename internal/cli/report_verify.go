@@ -60,7 +60,7 @@ func (r *htmlReport) column(a hash.Algorithm) int {
 }
 
 // writeReport writes the report of a verification that has ended.
-func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, result outcome) outcome {
+func (r *verifyReporter) writeReport(s *verify.Summary, result outcome) outcome {
 	return r.page.write(r.reporter, result, s.Elapsed, func(page *report.Page) {
 		failures, _ := r.counts()
 		v := verifyVerdict(s, failures, result)
@@ -68,7 +68,7 @@ func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, resul
 		page.Good = page.Good && len(v.reasons) == 0
 		page.Totals = append([]report.Fact{number("files read", s.Files, "counts.files")}, bytesFacts("size", s.Bytes, s.Elapsed)...)
 		if s.Files > 0 {
-			page.Totals = append(page.Totals, report.Fact{Label: "read from", Text: readFrom(o, s)})
+			page.Totals = append(page.Totals, report.Fact{Label: "read from", Text: r.readFrom(s)})
 		}
 		page.Totals = append(page.Totals, some(4,
 			number("matches", s.Matches, "counts.matches"),
@@ -80,7 +80,7 @@ func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, resul
 			number("malformed lines", s.Malformed, "counts.malformed"),
 			number("left out by filters", s.LeftOut, "counts.left_out"),
 			number("warnings", s.Warnings, "counts.warnings"))...)
-		for i, path := range o.Paths {
+		for i, path := range r.options.Paths {
 			page.Trees[i].Facts = append(r.manifestFacts(path, s), page.Trees[i].Facts...)
 		}
 		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
@@ -91,7 +91,7 @@ func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, resul
 func (r *verifyReporter) manifestFacts(path string, s *verify.Summary) (facts []report.Fact) {
 	for _, m := range s.Manifests {
 		switch {
-		case m.Dir != path && r.several:
+		case m.Dir != path && r.several():
 		case len(facts) == maxManifestRows:
 			return append(facts, report.Fact{Label: "manifests", Text: "and more"})
 		default:

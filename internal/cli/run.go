@@ -95,9 +95,7 @@ func (f *runFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
 			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "action and message")
+			f.commonFlags(s, "action and message")
 		}},
 	}
 }
@@ -316,9 +314,7 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 	}
 	v.addCount(s.summary.Mismatches, "mismatch")
 	v.addCount(s.summary.Errors, "error")
-	if s.summary.Conflicts > 0 {
-		v.add(plural(s.summary.Conflicts, "conflict") + " left alone")
-	}
+	v.addCountOf(s.summary.Conflicts, "conflict", " left alone")
 	if result.signal != nil {
 		v.close(result)
 	}

@@ -134,9 +134,7 @@ func (f *streamFlags) groups() []flagGroup {
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "message")
+			f.commonFlags(s, "message")
 		}},
 	}
 }

@@ -118,9 +118,7 @@ func (f *sumFlags) groups() []flagGroup {
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only lines and failures")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "message")
+			f.commonFlags(s, "message")
 		}},
 	}
 }
@@ -232,9 +230,7 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
 	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
 	v.addCount(s.Mismatches, "mismatch")
-	if s.Missing > 0 {
-		v.add(plural(s.Missing, "entry") + " missing")
-	}
+	v.addCountOf(s.Missing, "entry", " missing")
 	v.addCount(failures, "error")
 	v.close(result)
 	v.print(w)
@@ -242,9 +238,7 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"renamed", int64(s.Renamed)}, {"ignored", s.Ignored}, {"warnings", s.Warnings}, {"errors", failures}})
-	if s.Cached > 0 {
-		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
-	}
+	t.countOf("cached", s.Cached, "file", ", perhaps read from memory and not from the device")
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("its sha256", s.SHA256)

@@ -30,6 +30,13 @@ func (t *table) counts(counts []count) {
 	}
 }
 
+// countOf adds a row such as "2 lines, by filters", unless n is 0. rest follows the noun.
+func (t *table) countOf(label string, n int64, noun, rest string) {
+	if n > 0 {
+		t.row(label, plural(n, noun)+rest)
+	}
+}
+
 // print prints the table. The [checkedWriter] of the command keeps a write error.
 func (t *table) print(w io.Writer) {
 	const width = len("would copy")
@@ -57,6 +64,18 @@ func sizeAndTime(bytes int64, elapsed time.Duration) string {
 	text := units.Size(bytes) + " in " + duration(elapsed)
 	if bytes > 0 {
 		text += ", " + units.Rate(rate(bytes, elapsed))
+	}
+	return text
+}
+
+// inCounts returns the number of files and, with their nouns, the other counts that are not 0:
+// "2 files, 1 directory".
+func inCounts(files int64, others []count) string {
+	text := plural(files, "file")
+	for _, c := range others {
+		if c.n > 0 {
+			text += ", " + plural(c.n, c.label)
+		}
 	}
 	return text
 }

@@ -18,9 +18,12 @@ type verdict struct {
 func (v *verdict) add(reason string) { v.reasons = append(v.reasons, reason) }
 
 // addCount adds a reason such as "2 mismatches", unless n is 0.
-func (v *verdict) addCount(n int64, noun string) {
+func (v *verdict) addCount(n int64, noun string) { v.addCountOf(n, noun, "") }
+
+// addCountOf adds a reason such as "2 files missing", unless n is 0. rest follows the noun.
+func (v *verdict) addCountOf(n int64, noun, rest string) {
 	if n > 0 {
-		v.add(plural(n, noun))
+		v.add(plural(n, noun) + rest)
 	}
 }
 

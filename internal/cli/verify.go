@@ -74,12 +74,12 @@ PATH. --hash-file is another name of this flag.`,
 			options:  options,
 			watch:    func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
-				result = r.finish(options, s, &flags.selection, result)
+				result = r.finish(s, &flags.selection, result)
 				switch {
 				case flags.json:
-					printJSON(stdout, newVerifyJSON(s, r, result))
+					printJSON(stdout, r.newJSON(s, result))
 				case !flags.silent && !flags.quiet && !flags.noSummary:
-					printVerifySummary(stdout, options, s, r, result)
+					r.printSummary(stdout, s, result)
 				}
 				return result
 			},
@@ -123,9 +123,7 @@ func (f *verifyFlags) groups() []flagGroup {
 			s.BoolVarP(&o.Verbose, "verbose", "v", false, "list files that match, too")
 			s.BoolVar(&f.silent, "silent", false, "print nothing on standard output")
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
-			f.jsonFlag(s)
-			f.progressFlag(s)
-			f.logFlags(s, "mismatch and message")
+			f.commonFlags(s, "mismatch and message")
 			f.reportFlag(s)
 		}},
 	}

@@ -17,9 +17,12 @@ import (
 // verifyReporter prints and logs the results of a verification, and its summary.
 type verifyReporter struct {
 	*reporter
+	options *verify.Options
 	silent  bool // print no lines on standard output
-	several bool // there are several directories: names begin with their directory
 }
+
+// several reports whether there are several directories. Names then begin with their directory.
+func (r *verifyReporter) several() bool { return len(r.options.Paths) > 1 }
 
 // newVerifyReporter opens the log and the HTML report of a verification with the options o, and
 // returns its reporter, which o then reports to.
@@ -33,7 +36,7 @@ func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options
 		return nil, err
 	}
 	base.page = page
-	r := &verifyReporter{base, silent, len(o.Paths) > 1}
+	r := &verifyReporter{base, o, silent}
 	o.Report = r.result
 	if page != nil {
 		o.Each = r.checked
@@ -82,7 +85,7 @@ func (r *verifyReporter) name(v verify.Result) string {
 		return ""
 	case v.Path == "":
 		return v.Dir
-	case !r.several:
+	case !r.several():
 		return v.Path
 	}
 	return strings.TrimRight(v.Dir, "/") + "/" + v.Path // not filepath.Join: it would resolve ".." in a hostile path
@@ -135,12 +138,12 @@ func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string
 }
 
 // finish adds the counts of the summary to the outcome, writes the report, and ends the log.
-func (r *verifyReporter) finish(o *verify.Options, s *verify.Summary, selected *selection, result outcome) outcome {
+func (r *verifyReporter) finish(s *verify.Summary, selected *selection, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
 	if result.signal == nil {
-		s.Warnings += selected.warnUnmet(r.reporter, o.Only)
+		s.Warnings += selected.warnUnmet(r.reporter, r.options.Only)
 	}
-	result = r.writeReport(o, s, result)
+	result = r.writeReport(s, result)
 	return r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
 		"missing", s.Missing, "elapsed", s.Elapsed)
 }
@@ -149,8 +152,8 @@ func (r *verifyReporter) finish(o *verify.Options, s *verify.Summary, selected *
 // manifest for each file.
 const maxManifestRows = 10
 
-// printVerifySummary prints the summary of a verification.
-func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *verifyReporter, result outcome) {
+// printSummary prints the summary of a verification.
+func (r *verifyReporter) printSummary(w io.Writer, s *verify.Summary, result outcome) {
 	failures, _ := r.counts()
 	v := verifyVerdict(s, failures, result)
 	v.print(w)
@@ -158,19 +161,13 @@ func printVerifySummary(w io.Writer, o *verify.Options, s *verify.Summary, r *ve
 	t.row("checked", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.row("matches", grouped(s.Matches))
-	if s.SizeOnly > 0 {
-		t.row("size only", plural(s.SizeOnly, "file")+" without a digest in the manifest")
-	}
+	t.countOf("size only", s.SizeOnly, "file", " without a digest in the manifest")
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
-	if s.LeftOut > 0 {
-		t.row("left out", plural(s.LeftOut, "line")+", by filters")
-	}
-	if s.Malformed > 0 {
-		t.row("malformed", plural(s.Malformed, "line"))
-	}
+	t.countOf("left out", s.LeftOut, "line", ", by filters")
+	t.countOf("malformed", s.Malformed, "line", "")
 	t.counts([]count{{"warnings", s.Warnings}})
 	if s.Files > 0 {
-		t.row("read from", readFrom(o, s))
+		t.row("read from", r.readFrom(s))
 	}
 	t.manifests(s.Manifests)
 	t.print(w)
@@ -186,9 +183,7 @@ func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
 		v.good += ", " + grouped(s.Unlisted) + " unlisted"
 	}
 	v.addCount(s.Mismatches, "mismatch")
-	if s.Missing > 0 {
-		v.add(plural(s.Missing, "file") + " missing")
-	}
+	v.addCountOf(s.Missing, "file", " missing")
 	if s.Incomplete > 0 {
 		v.add("a copy is incomplete")
 	}
@@ -199,7 +194,7 @@ func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
 
 // readFrom says whether the files came from the device. If not, it names the flag that reads
 // the device.
-func readFrom(o *verify.Options, s *verify.Summary) string {
+func (r *verifyReporter) readFrom(s *verify.Summary) string {
 	var text string
 	switch s.Cached {
 	case 0:
@@ -209,7 +204,7 @@ func readFrom(o *verify.Options, s *verify.Summary) string {
 	default:
 		text = "the device, but " + plural(s.Cached, "file") + " perhaps from memory"
 	}
-	if o.Cache == pipe.CacheAuto {
+	if r.options.Cache == pipe.CacheAuto {
 		text += " (--cache drop reads the device)"
 	}
 	return text
@@ -271,7 +266,7 @@ type unlistedJSON struct {
 	Target string `json:"target"`
 }
 
-func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJSON {
+func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := verifyJSON{

@@ -55,23 +55,20 @@ func (s *Samples) plot() *plot {
 	total := s.ends[len(s.ends)-1]
 	p := &plot{}
 	var texts []string
-	var shown []int
-	for series := range s.names {
-		if _, ok := s.Speed(series); ok {
-			shown = append(shown, series)
-		}
-	}
-	if len(shown) == 0 {
-		return nil
-	}
 	drawn := &Samples{names: s.names, ends: slices.Clone(s.ends), bytes: slices.Clone(s.bytes)}
 	drawn.join((len(s.ends) + drawnPoints - 1) / drawnPoints)
 	highest, step := niceScale(drawn.highest())
-	for i, series := range shown {
-		speed, _ := s.Speed(series)
-		line := plotLine{Name: quote.Text(s.names[series]), Style: i%styles + 1, Points: drawn.points(series, total, highest), Speed: speed.String()}
+	for series, name := range s.names {
+		speed, ok := s.Speed(series)
+		if !ok {
+			continue
+		}
+		line := plotLine{Name: quote.Text(name), Style: len(p.Lines)%styles + 1, Points: drawn.points(series, total, highest), Speed: speed.String()}
 		p.Lines = append(p.Lines, line)
 		texts = append(texts, line.Name+": "+line.Speed)
+	}
+	if len(p.Lines) == 0 {
+		return nil
 	}
 	for v := 0.0; v <= highest*1.001; v += step {
 		p.Y = append(p.Y, axisTick{percent(1 - v/highest), units.Rate(v)})
