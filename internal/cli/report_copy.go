@@ -77,7 +77,7 @@ func refuseLog(file string, o *engine.Options) error {
 	if err != nil {
 		return nil //nolint:nilerr // opening the log reports it
 	}
-	if inside, err := place.Inside(o.Source); err == nil && inside || place.Is(o.Source) {
+	if place.Below(o.Source) != "" || place.Is(o.Source) {
 		return failure.Refuse("--log-file %s is inside the source, where this command writes nothing; choose another place", quote.Name(file))
 	}
 	if copiedOver(place, o) {

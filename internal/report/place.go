@@ -63,7 +63,7 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 	return p, err
 }
 
-// At returns the place of any file, not only of a report. It is for Inside, Below and Is.
+// At returns the place of any file, not only of a report. It is for Below and Is.
 func At(path string) (*Place, error) {
 	absolute, err := fsys.AbsolutePath(path)
 	if err != nil {
