@@ -86,7 +86,7 @@ func nameTooLong(err error) bool {
 	return is(err, windows.ERROR_FILENAME_EXCED_RANGE, windows.ERROR_INVALID_NAME)
 }
 
-// reachOf returns NotRefused: Windows has no fast path.
+// reachOf classifies the errors of fast paths, which Windows does not have.
 func reachOf(err error) Refusal {
 	if Unsupported(err) {
 		return RefusedPair
