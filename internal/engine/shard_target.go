@@ -39,8 +39,6 @@ func (t *target) openTask(r *run, k *task) error {
 	t.root = root
 	t.handle = r.newHandles().Root(root)
 	root.SetTempID(k.attempt.TempID())
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && root.SyncFSReliable()
 	if err := t.openTaskLog(r, k); err != nil {
 		return err
 	}
