@@ -14,7 +14,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -230,7 +229,7 @@ func (p *planning) openDestination(i int, t *target) error {
 		return err
 	} else if p.trusted[i] = found; !found && t.journal.HoldsLogs() {
 		return failure.Refuse("destination %s: an interrupted copy has left its journal there; run that copy again to its end, or remove %s if it is not wanted",
-			quote.Name(t.Given), quoteName(resume.JournalName("")))
+			quoteName(t.Given), quoteName(resume.JournalName("")))
 	}
 	if err := t.openCatalog(p.run); err != nil {
 		return err
