@@ -218,16 +218,18 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 // complete. The metadata of the destination's root is set only if this run, or an interrupted
 // one that it continues, created the root; that happens at the end of the run.
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
-	if r.ctx.Err() == nil && !r.opts.DryRun {
+	running := r.ctx.Err() == nil
+	if running && !r.opts.DryRun {
 		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
 			return err
 		}
 	}
-	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
+	known = known && running
+	if dd.parent == nil && dd.target.rootOurs && known {
 		dd.target.rootMeta = meta // set after the manifest is written and the journal is removed
 		return nil
 	}
-	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
+	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever) // it gets the source's metadata
 	before := dd.info
 	if dd.tookOver {
 		before.Mode = dd.originalMode
@@ -237,14 +239,14 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	}
 	switch {
 	case r.opts.DryRun:
-		if ours && known && !dd.fresh && r.ctx.Err() == nil {
+		if gets && !dd.fresh {
 			outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
 			if outdated {
 				dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
 			}
 			return err
 		}
-	case ours && known && r.ctx.Err() == nil:
+	case gets:
 		have := dd.info
 		if !dd.empty {
 			var err error
