@@ -269,11 +269,10 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		if p.target.log != nil {
 			o.journal = r.observeJournal(e, p)
 		}
-		if o.hashing && o.upToDate() {
-			if r.listedHashes == len(r.opts.Hashes) { // otherwise the bag's manifests have hashes that the lines lack
-				o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
-				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
-			}
+		complete := r.listedHashes == len(r.opts.Hashes) // otherwise the bag's manifests have hashes that the lines lack
+		if o.hashing && o.upToDate() && complete {
+			o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
+			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 		}
 	}
 	return o, err
