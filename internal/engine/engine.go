@@ -53,7 +53,6 @@ type run struct {
 	devices   []*device
 	gauge     *pipe.Gauge
 	largest   atomic.Int64 // bytes of the largest file met
-	noDirect  sync.Once    // the warning that the page cache cannot be bypassed
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
@@ -75,10 +74,7 @@ type run struct {
 		sync.Mutex
 		jobs []job
 	}
-	reserved     sync.Once
-	warnedUnread sync.Once // that extended attributes must not be read
-
-	warnedNotKept sync.Map // kinds of metadata that no copy can keep and that were warned about
+	warned kindSet // warnings that concern the whole run and were reported
 }
 
 // job is one entry of the source for a worker. Its directory is held.

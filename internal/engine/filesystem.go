@@ -10,7 +10,7 @@ import (
 )
 
 // fileSystem describes one mounted file system of a destination: that of its root, or one
-// mounted below the root. Except for mu and the answers, nothing in it changes after
+// mounted below the root. Except for lacks and the answers, nothing in it changes after
 // target.findFileSystem has returned it.
 type fileSystem struct {
 	target *target
@@ -33,10 +33,8 @@ type fileSystem struct {
 
 	followsLinks answer // setting metadata of a symbolic link changes the file that it points to
 	showsLinks   answer // hard links have one inode number
-	mu           struct {
-		sync.Mutex
-		lacks map[string]bool // kinds of metadata that the file system cannot store
-	}
+
+	lacks kindSet // kinds of metadata that the file system cannot store
 }
 
 // answer is a property that is determined when it is first needed.
@@ -260,19 +258,10 @@ func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granul
 // again there. Any other refusal may concern only one file.
 func (s *fileSystem) warn(r *run, kind string, err error) {
 	if fsys.Unsupported(err) {
-		s.mu.Lock()
-		if s.mu.lacks == nil {
-			s.mu.lacks = map[string]bool{}
-		}
-		s.mu.lacks[kind] = true
-		s.mu.Unlock()
+		s.lacks.add(kind)
 	}
 	s.target.warn(r, kind, err)
 }
 
 // cannot reports whether the file system is known to store no metadata of the kind.
-func (s *fileSystem) cannot(kind string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.lacks[kind]
-}
+func (s *fileSystem) cannot(kind string) bool { return s.lacks.has(kind) }

@@ -236,7 +236,7 @@ func (t *target) certify(written []catalog.Written) error {
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
 }
 
 // abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue

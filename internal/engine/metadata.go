@@ -76,7 +76,7 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
 	case has: // another file may have readable attributes
-		if _, warned := r.warnedNotKept.LoadOrStore(notKept.What, true); !warned {
+		if r.warned.add(notKept.What) {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
 		}
@@ -88,10 +88,10 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 		return nil
 	case errors.Is(err, fsys.ErrUnread), fsys.NotPermitted(err):
 		m.unread = true
-		r.warnedUnread.Do(func() {
+		if r.warned.add("unread attributes") {
 			err = fmt.Errorf("its extended attributes, and perhaps those of others, cannot be read and are left out: %w", err)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
-		})
+		}
 		err = nil
 	}
 	m.xattrs = list

@@ -106,14 +106,13 @@ func (r *run) reportLog(t *target) {
 	}
 }
 
+// kindSuspect is the warning of warnSuspect.
+const kindSuspect = "suspect files"
+
 // warnSuspect warns, once, of files that an interrupted run may have damaged and that policy
 // "never" leaves alone.
 func (t *target) warnSuspect(r *run, path string) {
-	t.mu.Lock()
-	warned := t.warnedSuspect
-	t.warnedSuspect = true
-	t.mu.Unlock()
-	if !warned {
+	if t.warned.add(kindSuspect) {
 		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
 		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
 	}

@@ -42,7 +42,6 @@ type target struct {
 	checkpointers    sync.WaitGroup
 	deviceFailed     atomic.Bool // failEnd has reported that the device failed
 	unwritten        atomic.Bool // some data did not reach the device, so no file counts as durable
-	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // if finished: closeTarget keeps the journal
@@ -79,8 +78,7 @@ type target struct {
 	shown        counters.Destination // for the progress display
 
 	lost   atomic.Pointer[dropError]
-	mu     sync.Mutex
-	warned map[string]bool // kinds of metadata that were warned about
+	warned kindSet // warnings that were reported: kinds of metadata, and kindSuspect
 }
 
 // place returns the name of the destination in package timing.
@@ -138,14 +136,7 @@ func (t *target) isDropped() bool { return t.lost.Load() != nil }
 
 // warn reports metadata that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
-	t.mu.Lock()
-	warned := t.warned[kind]
-	if t.warned == nil {
-		t.warned = map[string]bool{}
-	}
-	t.warned[kind] = true
-	t.mu.Unlock()
-	if !warned {
+	if t.warned.add(kind) {
 		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
 	}
 }

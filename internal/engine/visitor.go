@@ -113,10 +113,10 @@ func (r *run) skipReserved(d *walk.Dir, name string) { r.warnReserved(d.Join(nam
 // warnReserved warns, once, of entries in the source whose names Sealift reserves for its
 // temporaries and journals.
 func (r *run) warnReserved(path string) {
-	r.reserved.Do(func() {
+	if r.warned.add("reserved names") {
 		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
 		r.report(Event{Kind: EventWarning, Path: path, Err: err})
-	})
+	}
 }
 
 // Leave implements walk.Visitor.
