@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
 // fileSystem describes one mounted file system of a destination: that of its root, or one
@@ -17,17 +18,14 @@ type fileSystem struct {
 	dir    *fsys.Dir // in this file system; open until the end, to flush it and to receive its writeback errors; nil in a dry run
 	probed bool      // false if no file could be created: the properties are guessed
 
-	granularity int64 // of time stamps, nanoseconds
-	// ctimeHolds means that programs cannot set a file's change time. The time then shows
-	// whether a file was changed after a run was interrupted.
-	ctimeHolds bool
+	resume.TimeStamps
+
 	// The file system accepts chmod or chown without an error and does not store the result,
 	// or hides it from this user, as sshfs does with -o umask. Modes or owners are then set on
 	// new files, and not compared on others.
 	forgetsModes, forgetsOwners bool
 
 	ahead time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
-	slack time.Duration // the longest time by which a time stamp here may be earlier than one of the same instant on the root's file system
 
 	syncEach bool // sync each file and directory separately
 
@@ -84,7 +82,7 @@ func (f *fileSystems) of(dir *fsys.Dir) *fileSystem {
 			return s
 		}
 	}
-	return &fileSystem{granularity: coarsest}
+	return &fileSystem{TimeStamps: resume.TimeStamps{Granularity: coarsest}}
 }
 
 // findFileSystem returns the file system of dir, a directory of the destination that info
@@ -98,9 +96,9 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 	if known != nil && (known.probed || r.opts.DryRun) {
 		return known, nil
 	}
-	s := &fileSystem{target: t, granularity: guessGranularity(info), slack: tick}
+	s := &fileSystem{target: t, TimeStamps: resume.TimeStamps{Granularity: guessGranularity(info), Slack: tick}}
 	if r.opts.DryRun {
-		s.ctimeHolds = dir.KeepsChangeTime() // only a probe can also check the clock
+		s.ChangeTimes = dir.KeepsChangeTime() // only a probe can also check the clock
 	} else {
 		if known != nil {
 			s.dir = known.dir
@@ -113,9 +111,9 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 		}
 	}
 	if dir == t.root {
-		s.slack = 0
+		s.Slack = 0
 	} else {
-		s.slack += time.Duration(s.granularity) + max(t.system.ahead-s.ahead, 0)
+		s.Slack += time.Duration(s.Granularity) + max(t.system.ahead-s.ahead, 0)
 	}
 	if f.mu.met == nil {
 		f.mu.met = map[uint64]*fileSystem{}
@@ -191,7 +189,7 @@ func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) er
 	}
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
 	if err := p.SetTimes(odd, odd, odd); err != nil {
-		s.granularity = coarsest
+		s.Granularity = coarsest
 		err = fsys.IgnoreRefusal(err)
 		s.probed = err == nil
 		return err
@@ -201,9 +199,9 @@ func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) er
 	if err != nil {
 		return err
 	}
-	s.granularity = granularityOf(info.Mtime, odd)
+	s.Granularity = granularityOf(info.Mtime, odd)
 	s.ahead = min(max(time.Unix(info.Ctime.Sec, info.Ctime.Nsec).Sub(now), -day), day)
-	s.ctimeHolds = dir.KeepsChangeTime() && s.ahead > -day
+	s.ChangeTimes = dir.KeepsChangeTime() && s.ahead > -day
 	s.probed = true
 	return nil
 }
@@ -248,10 +246,6 @@ func (s *fileSystem) probeForgotten(privileged bool, dir *fsys.Dir, p *fsys.Pend
 	s.forgetsOwners = acceptsOwners && (info.UID != owner || info.GID != owner)
 	return err
 }
-
-// sameTime reports whether two modification times are equal at the granularity of the file
-// system.
-func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granularity) }
 
 // warn warns that the file system does not store a kind of metadata, once for each kind and
 // destination. If err says that the file system stores none of that kind, the run does not try

@@ -145,7 +145,7 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 			changed = changed || set
 		}
 	}
-	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.sameTime(have.Mtime, m.info.Mtime)) {
+	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.SameTime(have.Mtime, m.info.Mtime)) {
 		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
 		switch {
 		case err == nil:
@@ -226,7 +226,7 @@ func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error 
 		return nil
 	}
 	have, err := o.Stat()
-	if err == nil && !s.sameTime(have.Mtime, want) {
+	if err == nil && !s.SameTime(have.Mtime, want) {
 		shown := func(t fsys.Time) string { return time.Unix(t.Sec, 0).UTC().Format(time.DateTime) }
 		s.warn(r, kindFarTimes, fmt.Errorf("times before 1980 or after 2037 cannot all be kept there: %s becomes %s (UTC)", shown(want), shown(have.Mtime)))
 	}

@@ -77,11 +77,6 @@ func (t *target) manifestDigests() (digests []string, err error) {
 	return digests, err
 }
 
-// timeStamps describes the time stamps of the file system to package resume.
-func (s *fileSystem) timeStamps() resume.TimeStamps {
-	return resume.TimeStamps{ChangeTimes: s.ctimeHolds, Granularity: s.granularity, Slack: s.slack}
-}
-
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.
 func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
@@ -89,7 +84,7 @@ func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
 	defer f.mu.Unlock()
 	s, ok := f.mu.met[device]
 	if ok {
-		t = s.timeStamps()
+		t = s.TimeStamps
 	}
 	return t, ok
 }

@@ -19,8 +19,8 @@ type TimeStamps struct {
 	Slack time.Duration
 }
 
-// same compares modification times at the granularity of the file system.
-func (t TimeStamps) same(a, b fsys.Time) bool { return a.Within(b, t.Granularity) }
+// SameTime reports whether two modification times are equal at the granularity of the file system.
+func (t TimeStamps) SameTime(a, b fsys.Time) bool { return a.Within(b, t.Granularity) }
 
 // before reports whether a time stamp of this file system is certainly earlier than at, a
 // time stamp of the root's file system.
@@ -64,7 +64,7 @@ func (l *Log) changedSince(src, have fsys.Info, t TimeStamps) bool {
 	if t.ChangeTimes {
 		return !t.before(have.Ctime, l.begun)
 	}
-	return t.same(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun)
+	return t.SameTime(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun)
 }
 
 // listed returns the digests of a file that an interrupted run has copied or found equal,
@@ -81,7 +81,7 @@ func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Diges
 	if at.Sec > time.Now().Unix() { // the clock was set back, so the change time proves nothing
 		return nil, false
 	}
-	if !l.opts.KeepTimes || !t.same(have.Mtime, src.Mtime) {
+	if !l.opts.KeepTimes || !t.SameTime(have.Mtime, src.Mtime) {
 		return nil, false // a rename of its directory may have put another file here
 	}
 	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
