@@ -72,17 +72,15 @@ func (f *fileSystems) all() []*fileSystem {
 	return slices.Collect(maps.Values(f.mu.met))
 }
 
-// of returns the file system of a directory. If the run has not met it, for example because
-// the mount has changed, of returns one with the coarsest time stamps.
-func (f *fileSystems) of(dir *fsys.Dir) *fileSystem {
+// timeStampsIn describes the time stamps in a directory. If the run has not met the file system,
+// for example because the mount has changed, they are the coarsest.
+func (f *fileSystems) timeStampsIn(dir *fsys.Dir) resume.TimeStamps {
 	if info, err := dir.Stat(); err == nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if s := f.mu.met[info.ID.Dev]; s != nil {
-			return s
+		if t, ok := f.timeStamps(info.ID.Dev); ok {
+			return t
 		}
 	}
-	return &fileSystem{TimeStamps: resume.TimeStamps{Granularity: coarsest}}
+	return resume.TimeStamps{Granularity: coarsest}
 }
 
 // findFileSystem returns the file system of dir, a directory of the destination that info

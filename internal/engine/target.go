@@ -77,14 +77,12 @@ type target struct {
 	presentBytes atomic.Int64         // of all files that exist there, createdBytes included
 	shown        counters.Destination // for the progress display
 
-	lost   atomic.Pointer[dropError]
-	warned kindSet // warnings that were reported: kinds of metadata, and kindSuspect
+	lost   atomic.Pointer[error] // why it was dropped
+	warned kindSet               // warnings that were reported: kinds of metadata, and kindSuspect
 }
 
 // place returns the name of the destination in package timing.
 func (t *target) place() timing.Place { return timing.Destination(t.index) }
-
-type dropError struct{ err error }
 
 // isOwnWork reports whether have describes an entry that this run can have created. The run has just
 // created an entry of that name. If the result is false, another user has replaced it by a directory,
@@ -97,7 +95,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 // destination is left, the run ends.
 func (t *target) drop(r *run, path string, err error) {
 	err = r.withSpace(t, err)
-	if t.lost.CompareAndSwap(nil, &dropError{err}) {
+	if t.lost.CompareAndSwap(nil, &err) {
 		text := err.Error()
 		t.shown.Dropped.Store(&text)
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
