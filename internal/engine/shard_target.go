@@ -86,13 +86,6 @@ func (k *task) openEarlier() (earlier []resume.EarlierAttempt, err error) {
 	return earlier, nil
 }
 
-func (t *target) catalogErr() error {
-	if t.catalog == nil || t.isDropped() {
-		return nil
-	}
-	return t.catalog.Err()
-}
-
 // absentInPlan reports whether the destination lacked the directory when the plan was made. This
 // copy creates the directory then.
 func (t *target) absentInPlan(d *walk.Dir) bool {
