@@ -210,6 +210,9 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 // examineSource finds out whether the source is a bag or has a history, and makes the refusals
 // that follow from its names.
 func (r *run) examineSource() error {
+	if (r.opts.MHL != nil || r.opts.MediaList != nil) && r.route.Name != "" {
+		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
+	}
 	if r.opts.MHL != nil {
 		if err := r.openHistories(); err != nil {
 			return err
