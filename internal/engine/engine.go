@@ -68,13 +68,9 @@ type run struct {
 	validates    bool             // the source is a bag, and is validated
 	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration // nil if the source has no valid bagit.txt
-	emptyDirs    emptyDirs
-
-	late struct { // files of the source that have a name of this run's manifests: they are copied last
-		sync.Mutex
-		jobs []job
-	}
-	warned kindSet // warnings that concern the whole run and were reported
+	emptyDirs    fewNames         // of the source; only the collector uses it
+	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.sync returns
+	warned       kindSet          // warnings that concern the whole run and were reported
 }
 
 // job is one entry of the source for a worker. Its directory is held.

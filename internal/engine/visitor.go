@@ -62,14 +62,12 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	j := job{dir: d, name: name, kind: kind}
-	if kind != fsys.Regular || !r.isLate(d, name) {
-		r.send(j)
+	if kind == fsys.Regular && r.isLate(d, name) {
+		d.Hold()
+		r.messages <- message{do: func() { r.late = append(r.late, j) }}
 		return
 	}
-	d.Hold()
-	r.late.Lock()
-	r.late.jobs = append(r.late.jobs, j)
-	r.late.Unlock()
+	r.send(j)
 }
 
 // send holds the directory of a job and passes the job to a worker.
@@ -128,7 +126,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 	dirs := d.State.(destDirs)
 	isEmpty := !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() })
 	if isEmpty && r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
-		r.emptyDirs.add(d.Path())
+		r.messages <- message{do: func() { r.emptyDirs.add(d.Path()) }}
 	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
