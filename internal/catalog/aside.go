@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -60,12 +61,7 @@ func (c *Catalog) moveAside(prev *own) error {
 // Unsettled reports whether a manifest is aside. Then the journal must stay, because it
 // shows which lines of that manifest are still right.
 func (c *Catalog) Unsettled() bool {
-	for _, l := range c.lists {
-		if l.prev != nil && l.prev.aside {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.lists, func(l *list) bool { return l.prev != nil && l.prev.aside })
 }
 
 // Start is called when all refusals are decided and the source is open. It finds the
@@ -103,12 +99,7 @@ func (c *Catalog) collides(prev *own, file string) bool {
 // Late reports whether an entry of the source has the name of a manifest. Such entries are
 // copied after all others.
 func (c *Catalog) Late(file string) bool {
-	for _, claim := range c.claims {
-		if claim.path == file && claim.kind == fsys.Regular {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == file && claim.kind == fsys.Regular })
 }
 
 // MakeWay moves previous manifests aside that have the names of files of the source and are

@@ -120,7 +120,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 	if err != nil {
 		return written, err
 	}
-	if err := add(bag.InfoName, "", textOf(info)); err != nil {
+	if err := add(bag.InfoName, "", textOf(info, 0)); err != nil {
 		return written, err
 	}
 	declared := hash.NewSet(c.opts.Hashes)
@@ -133,11 +133,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 			lines = l.algorithm.AppendText(lines, f.digests[l.slot])
 			lines = append(lines, "  "+manifest.BagItName(f.name)+"\n"...)
 		}
-		compose := textOf(lines)
-		if err := add(bag.TagManifestName(l.algorithm), l.algorithm, func(w io.Writer) (manifest.Counts, error) {
-			_, err := compose(w)
-			return manifest.Counts{Lines: len(tags)}, err
-		}); err != nil {
+		if err := add(bag.TagManifestName(l.algorithm), l.algorithm, textOf(lines, len(tags))); err != nil {
 			return written, err
 		}
 	}
@@ -146,7 +142,7 @@ func (c *Catalog) writeBag() (written []Written, err error) {
 			return written, err
 		}
 	}
-	if err := add(bag.DeclarationName, "", textOf([]byte(bag.Declaration))); err != nil {
+	if err := add(bag.DeclarationName, "", textOf([]byte(bag.Declaration), 0)); err != nil {
 		return written, err
 	}
 	if c.opts.Durable {
@@ -160,10 +156,11 @@ func (c *Catalog) lines(doc manifest.Document) composer {
 	return func(w io.Writer) (manifest.Counts, error) { return c.builder.Write(w, doc) }
 }
 
-func textOf(text []byte) composer {
+// textOf composes a file with this text, which has a number of lines of a manifest.
+func textOf(text []byte, lines int) composer {
 	return func(w io.Writer) (manifest.Counts, error) {
 		_, err := w.Write(text)
-		return manifest.Counts{}, err
+		return manifest.Counts{Lines: lines}, err
 	}
 }
 
@@ -186,30 +183,9 @@ func (c *Catalog) bagInfo() ([]byte, error) {
 
 // writeTag writes a tag file, which must not exist, and returns its SHA-256 in hexadecimal.
 func (c *Catalog) writeTag(name string, a hash.Algorithm, compose composer) (f tagFile, sum string, err error) {
-	root := c.opts.Bag.Root
-	p, err := root.Create(false)
-	if err != nil {
-		return f, "", err
-	}
-	defer p.Abort()
-	set := hash.NewSet(append(slices.Clone(c.opts.Hashes), hash.SHA256))
-	n, err := compose(io.MultiWriter(&fsys.Writer{File: &p.File}, set))
-	if err != nil {
-		return f, "", err
-	}
-	if err := takeAttributes(p, nil); err != nil {
-		return f, "", err
-	}
-	if c.opts.Durable {
-		if err := p.Sync(); err != nil {
-			return f, "", err
-		}
-	}
-	err = p.Commit(name)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("another process has created it meanwhile")
-	}
-	digests := set.Digests()
-	last := len(digests) - 1
-	return tagFile{name, a, n.Lines, digests[:last]}, hash.SHA256.Text(digests[last]), err
+	set := hash.NewSet(c.opts.Hashes)
+	r := replacement{home: c.opts.Bag.Root, name: name, durable: c.opts.Durable, empty: true}
+	r.compose = func(w io.Writer) (manifest.Counts, error) { return compose(io.MultiWriter(w, set)) }
+	n, sum, err := r.write()
+	return tagFile{name, a, n.Lines, set.Digests()}, sum, err
 }

@@ -266,27 +266,23 @@ func (c *Catalog) Err() error { return c.err }
 // digest is that of the first hash, and is valid until the next file. If the temporary file
 // cannot be read, no manifest will be written.
 func (c *Catalog) Lines() iter.Seq2[string, []byte] {
-	if c.recorder != nil {
-		return c.sequence(c.recorder.Each)
-	}
-	return c.sequence(func(yield func(string, hash.Digests) error) error {
-		return c.builder.Each(func(e manifest.Entry) error { return yield(e.Path, e.Digests) })
-	})
-}
-
-// sequence turns a function that calls yield for all lines into the iterator of Lines.
-func (c *Catalog) sequence(each func(yield func(string, hash.Digests) error) error) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if !c.Lists() {
 			return
 		}
 		enough := errors.New("enough")
-		err := each(func(file string, digests hash.Digests) error {
+		add := func(file string, digests hash.Digests) error {
 			if !yield(file, digests[0]) {
 				return enough
 			}
 			return nil
-		})
+		}
+		var err error
+		if c.recorder != nil {
+			err = c.recorder.Each(add)
+		} else {
+			err = c.builder.Each(func(e manifest.Entry) error { return add(e.Path, e.Digests) })
+		}
 		if err != nil && !errors.Is(err, enough) {
 			c.Fail(err)
 		}

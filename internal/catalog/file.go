@@ -60,7 +60,7 @@ type File struct {
 func OpenFile(o FileOptions) (*File, error) {
 	f := &File{opts: o}
 	err := f.open()
-	if other := (*notOwnError)(nil); errors.As(err, &other) {
+	if errors.As(err, new(*notOwnError)) {
 		err = fmt.Errorf("%w; %s", err, o.Hint)
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (f *File) Is(dir fsys.ID, name string, file fsys.ID) bool {
 func (f *File) Write() (Written, error) {
 	w := Written{Path: f.opts.Path}
 	if err := f.refresh(); err != nil {
-		return w, fmt.Errorf("another process has changed it meanwhile: %w", err)
+		return w, err
 	}
 	compose := func(to io.Writer) (manifest.Counts, error) {
 		return f.opts.Builder.Write(to, manifest.Document{
@@ -150,12 +150,13 @@ func (f *File) Write() (Written, error) {
 			return w, stillSame(f.home, f.name, f.prev)
 		}
 	}
+	defer f.lock()()
+	if err := f.refresh(); err != nil {
+		return w, err
+	}
 	r := replacement{home: f.home, name: f.name, replaces: f.prev, like: f.prev, durable: true, compose: compose}
 	n, digest, err := r.write()
 	w.count(n, digest)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("another process has created it meanwhile")
-	}
 	if err == nil {
 		err = f.home.Sync()
 	}
@@ -165,14 +166,14 @@ func (f *File) Write() (Written, error) {
 // refresh loads the previous manifest again if another process has replaced it or written
 // the first one. The lines of both must be kept.
 func (f *File) refresh() error {
-	if f.prev == nil {
-		return f.load()
-	}
-	if stillSame(f.home, f.name, f.prev) == nil {
+	if f.prev != nil && stillSame(f.home, f.name, f.prev) == nil {
 		return nil
 	}
 	f.prev.close()
-	return f.load()
+	if err := f.load(); err != nil {
+		return fmt.Errorf("another process has changed it meanwhile: %w", err)
+	}
+	return nil
 }
 
 // keep applies rule 5 to the line of a path that the run does not list.

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
@@ -310,6 +311,39 @@ func TestFileThatAnotherProcessWritesMeanwhile(t *testing.T) {
 			want = linesOf("a", "b", "c")
 		}
 		require.Equal(t, want, content(t, "M"))
+	}
+}
+
+// Many processes add a line to one manifest at the same moment. Each one succeeds, no line is
+// lost, and no lock stays.
+func TestFileThatManyProcessesWrite(t *testing.T) {
+	var names []string
+	for i := range 16 {
+		names = append(names, string(rune('a'+i)))
+	}
+	inPlace(t, names...)
+	for range 20 {
+		var files []*File
+		for _, name := range names {
+			f, err := fileTest{}.open()
+			require.NoError(t, err)
+			require.NoError(t, f.opts.Builder.Put(manifest.Entry{Path: name, Digests: digestsOf(name, hash.SHA256)}))
+			files = append(files, f)
+		}
+		var all errgroup.Group
+		for _, f := range files {
+			all.Go(func() error {
+				defer f.Close()
+				_, err := f.Write()
+				return err
+			})
+		}
+		require.NoError(t, all.Wait())
+		require.Equal(t, linesOf(names...), content(t, "M"))
+		left, err := filepath.Glob(fsys.Reserved + "*")
+		require.NoError(t, err)
+		require.Empty(t, left)
+		require.NoError(t, os.Remove("M"))
 	}
 }
 

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -35,6 +34,7 @@ func (s *Source) Lists() (lists []SourceList) {
 // that were yielded for its path. The error is that of yield, or a *ListError.
 func (s *Source) EachListed(yield func(list int, file string, digest []byte) error) error {
 	for i, l := range s.lists {
+		var yieldErr error
 		err := l.index.Each(func(file string, digest []byte) error {
 			if file == l.name {
 				return nil // no manifest can list its own digest
@@ -43,13 +43,11 @@ func (s *Source) EachListed(yield func(list int, file string, digest []byte) err
 			if err != nil || file == "" {
 				return err
 			}
-			if err := yield(i, file, digest); err != nil {
-				return &yieldError{err}
-			}
-			return nil
+			yieldErr = yield(i, file, digest)
+			return yieldErr
 		})
-		if own := (*yieldError)(nil); errors.As(err, &own) {
-			return own.err
+		if yieldErr != nil {
+			return yieldErr
 		}
 		if err != nil {
 			return &ListError{l.name, err}
@@ -57,7 +55,7 @@ func (s *Source) EachListed(yield func(list int, file string, digest []byte) err
 	}
 	for file, sidecars := range s.sidecars {
 		for _, c := range sidecars {
-			digest, err := s.besideFile(file, c)
+			digest, _, err := givenIn(s.root, c.name, file, s.hashes[c.slot], false)
 			if err != nil {
 				return &ListError{c.name, err}
 			}
@@ -87,20 +85,6 @@ func (s *Source) spelled(l *sourceList, file string) (string, error) {
 		return "", err
 	}
 	return slashed, nil
-}
-
-// besideFile returns the digest of a file in the manifest beside it; nil for none.
-func (s *Source) besideFile(file string, c sidecar) ([]byte, error) {
-	f, info, err := s.root.OpenRegular(c.name)
-	if other := (*fsys.KindError)(nil); errors.As(err, &other) {
-		return nil, nil // not a manifest; for example a directory
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	digest, _, err := givenFor(f, info.Size, file, s.hashes[c.slot], false)
-	return digest, err
 }
 
 // EachKept calls yield for the lines of earlier manifests that Kept returns, with the index

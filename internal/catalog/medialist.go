@@ -45,9 +45,6 @@ func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, erro
 	}}
 	n, digest, err := r.write()
 	w.count(n, digest)
-	if errors.Is(err, fs.ErrExist) {
-		err = errors.New("another process has created it meanwhile")
-	}
 	if err == nil && l.Durable {
 		err = root.Sync()
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -217,8 +218,8 @@ func (c *Catalog) find(p place, a hash.Algorithm) (*own, error) {
 
 // refuse turns a *notOwnError for the manifest at a path into a refusal of the run.
 func (c *Catalog) refuse(file string, err error) error {
-	var other *notOwnError
-	if !errors.As(err, &other) {
+	other, ok := errors.AsType[*notOwnError](err)
+	if !ok {
 		return err
 	}
 	hint := "name another one with --manifest"
@@ -229,7 +230,7 @@ func (c *Catalog) refuse(file string, err error) error {
 }
 
 func ignoreNotOwn(err error) error {
-	if other := (*notOwnError)(nil); errors.As(err, &other) {
+	if errors.As(err, new(*notOwnError)) {
 		return nil
 	}
 	return err
@@ -237,10 +238,5 @@ func ignoreNotOwn(err error) error {
 
 // claimed reports whether the source has an entry with the manifest's name at a path.
 func (c *Catalog) claimed(file string) bool {
-	for _, claim := range c.claims {
-		if strings.EqualFold(claim.path, file) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.claims, func(claim claim) bool { return strings.EqualFold(claim.path, file) })
 }

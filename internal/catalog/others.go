@@ -75,20 +75,20 @@ func (c *Catalog) Stale() ([]Stale, error) {
 
 // others lists the manifests in the root that this run has not written.
 func (c *Catalog) others() ([]string, error) {
-	var names []string
+	var found []string
 	add := func(name string) {
 		if _, fresh := slices.BinarySearch(c.changes.fresh, name); !fresh && !c.isManifest(name, c.level) && !(c.joined && c.isManifest(name, c.top)) {
-			names = append(names, name)
+			found = append(found, name)
 		}
 	}
 	if c.opts.File != "" {
 		for _, a := range hash.Algorithms() {
-			n := usualNames(a)
-			for _, name := range append(n, c.opts.File+"."+a.Extension()) {
+			usual := names{hashes: []hash.Algorithm{a}}
+			for _, name := range []string{usual.at(0, a), usual.at(1, a), c.opts.File + "." + a.Extension()} {
 				add(name)
 			}
 		}
-		return names, nil
+		return found, nil
 	}
 	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		if _, _, ok := manifest.Recognize(string(name)); ok {
@@ -96,14 +96,8 @@ func (c *Catalog) others() ([]string, error) {
 		}
 		return true
 	})
-	slices.Sort(names)
-	return names, err
-}
-
-// usualNames returns the first names of a tree's manifest.
-func usualNames(a hash.Algorithm) []string {
-	n := names{hashes: []hash.Algorithm{a}}
-	return []string{n.at(0, a), n.at(1, a)}
+	slices.Sort(found)
+	return found, err
 }
 
 // outdated counts the lines of a manifest for files that the run has replaced by other
@@ -114,8 +108,7 @@ func (c *Catalog) outdated(name string) (int, error) {
 		return 0, nil
 	}
 	f, info, err := c.root.OpenRegular(name)
-	var other *fsys.KindError
-	if fsys.NoSuchFile(err) || errors.As(err, &other) {
+	if fsys.NoSuchFile(err) || errors.As(err, new(*fsys.KindError)) {
 		return 0, nil
 	}
 	if err != nil {

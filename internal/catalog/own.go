@@ -62,13 +62,13 @@ func openOwn(home *fsys.Dir, name string, a hash.Algorithm) (*own, error) {
 // name does not exist, and a *notOwnError if it has another type or a detached signature.
 func openUnsigned(home *fsys.Dir, name string) (*own, error) {
 	f, info, err := home.OpenRegular(name)
-	var other *fsys.KindError
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
-	case errors.As(err, &other):
+	}
+	if other, ok := errors.AsType[*fsys.KindError](err); ok {
 		return nil, &notOwnError{"it is a " + other.Kind.String()}
-	case err != nil:
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, extension := range signatures {
@@ -85,7 +85,7 @@ func openUnsigned(home *fsys.Dir, name string) (*own, error) {
 
 // otherForm makes a *notOwnError from a *manifest.FormError.
 func otherForm(err error) error {
-	if form := (*manifest.FormError)(nil); errors.As(err, &form) {
+	if form, ok := errors.AsType[*manifest.FormError](err); ok {
 		return &notOwnError{"it is not a manifest that Sealift wrote: " + form.Error()}
 	}
 	return err

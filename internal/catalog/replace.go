@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -34,19 +35,20 @@ func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, dige
 	return n, "", err
 }
 
-// replacement is a manifest that gets its name when it is complete.
+// replacement is a manifest, or another file of a bag, that gets its name when it is complete.
 type replacement struct {
 	home     *fsys.Dir
 	name     string
 	replaces *own // the file that has the name; nil if there is none
 	like     *own // supplies owner, attributes and mode; nil for the defaults
 	durable  bool // the file is synced
+	empty    bool // the file is also written without lines
 	compose  composer
 }
 
-// write writes the manifest, and returns its SHA-256 in hexadecimal. It does not write a
-// manifest without lines, because no program accepts one. The error is fs.ErrExist if
-// another process has created a file of this name.
+// write writes the manifest, and returns its SHA-256 in hexadecimal. Unless empty is
+// true, it writes no manifest without lines, because no program accepts one. The error is
+// errCreated if another process has created a file of this name.
 func (r replacement) write() (n manifest.Counts, digest string, err error) {
 	p, err := r.home.Create(false)
 	if err != nil {
@@ -54,7 +56,7 @@ func (r replacement) write() (n manifest.Counts, digest string, err error) {
 	}
 	defer p.Abort()
 	sum := sha256.New()
-	if n, err = r.compose(io.MultiWriter(&fsys.Writer{File: &p.File}, sum)); err != nil || n.Lines == 0 {
+	if n, err = r.compose(io.MultiWriter(&fsys.Writer{File: &p.File}, sum)); err != nil || n.Lines == 0 && !r.empty {
 		return n, "", err
 	}
 	if err := takeAttributes(p, r.like); err != nil {
@@ -66,13 +68,17 @@ func (r replacement) write() (n manifest.Counts, digest string, err error) {
 		}
 	}
 	if r.replaces == nil {
-		err = p.Commit(r.name)
+		if err = p.Commit(r.name); errors.Is(err, fs.ErrExist) {
+			err = errCreated
+		}
 	} else if err = stillSame(r.home, r.name, r.replaces); err == nil {
 		r.replaces.close() // its lines are copied; on FAT, Windows cannot replace an open file
 		err = p.CommitReplacing(r.name)
 	}
 	return n, hex.EncodeToString(sum.Sum(nil)), err
 }
+
+var errCreated = errors.New("another process has created it meanwhile")
 
 // takeAttributes gives a new manifest the owner, the attributes and the mode of the
 // replaced one.

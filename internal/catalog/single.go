@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -33,11 +34,12 @@ func (c *Catalog) openSingle() error {
 	}
 	for _, l := range c.lists {
 		l.path = c.opts.File + "." + l.algorithm.Extension()
-		var foreign *notOwnError
 		err = c.findPrevious(l, []place{{l.path, false}, {l.path, true}})
+		foreign, isForeign := errors.AsType[*notOwnError](err)
 		switch {
-		case errors.As(err, &foreign):
-			if l.given, err = c.readGiven(l); err != nil {
+		case isForeign:
+			// It may have any form that verify reads.
+			if l.given, _, err = givenIn(c.root, l.path, c.opts.File, l.algorithm, true); err != nil {
 				return err
 			}
 			if l.given == nil {
@@ -62,31 +64,22 @@ func (c *Catalog) openSingle() error {
 	return nil
 }
 
-// readGiven returns the digest of the single file that a file beside it lists. The file may
-// have any form that verify reads, or be a digest without a name. readGiven returns nil if
-// there is no digest, or several.
-func (c *Catalog) readGiven(l *list) ([]byte, error) {
-	f, info, err := c.root.OpenRegular(l.path)
-	var other *fsys.KindError
-	if errors.As(err, &other) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	digest, _, err := givenFor(f, info.Size, c.opts.File, l.algorithm, true)
-	return digest, err
-}
-
-// givenFor returns the digest that the file f of size bytes lists for a name, or nil if
-// there is none, or several. bare is true for a digest without a name. alone is true if the
-// file lists nothing else.
-func givenFor(f *fsys.File, size int64, name string, a hash.Algorithm, bare bool) (digest []byte, alone bool, err error) {
-	if size > maxGiven {
+// givenIn returns the digest that a file in root lists for the file name beside it. It returns nil
+// if there is none, or several, or if the entry is not a regular file. bare is true for a digest
+// without a name. alone is true if the file lists nothing else.
+func givenIn(root *fsys.Dir, file, name string, a hash.Algorithm, bare bool) (digest []byte, alone bool, err error) {
+	f, info, err := root.OpenRegular(file)
+	if errors.As(err, new(*fsys.KindError)) {
 		return nil, false, nil
 	}
-	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	if info.Size > maxGiven {
+		return nil, false, nil
+	}
+	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
 	if err != nil {
 		return nil, false, err
 	}
@@ -151,12 +144,7 @@ func (c *Catalog) moveBack(l *list) error {
 // NeedsDigests reports whether the caller must call CheckGiven before it writes: the single
 // file exists, and beside it is a manifest that is not Sealift's.
 func (c *Catalog) NeedsDigests() bool {
-	for _, l := range c.lists {
-		if l.given != nil && c.exists {
-			return true
-		}
-	}
-	return false
+	return c.exists && slices.ContainsFunc(c.lists, func(l *list) bool { return l.given != nil })
 }
 
 // CheckGiven refuses to replace the single file if a manifest beside it that Sealift may

@@ -190,12 +190,7 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 	if info, err := s.root.Lstat(base); err != nil || info.Kind != fsys.Regular {
 		return false
 	}
-	f, info, err := s.root.OpenRegular(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	_, alone, err := givenFor(f, info.Size, base, a, false)
+	_, alone, err := givenIn(s.root, name, base, a, false)
 	return err == nil && alone
 }
 
@@ -233,7 +228,7 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
 	if err != nil {
 		l.close()
-		if document := (*manifest.DocumentError)(nil); errors.As(err, &document) {
+		if document, ok := errors.AsType[*manifest.DocumentError](err); ok {
 			return nil, problem(Doubt, fmt.Errorf("it is not checked: %w", document))
 		}
 		return nil, problem(Failure, err)
@@ -325,7 +320,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(l.name), err)
 		}
-		if s.bag != nil && l.isBag && x.invalid == nil {
+		if l.isBag && x.invalid == nil {
 			x.invalid = s.bag.check(l, file, found)
 		}
 		if len(found.Digests) > 0 {
@@ -337,7 +332,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		x.invalid = errUnlisted
 	}
 	for _, c := range s.sidecars[file] {
-		digest, err := s.besideFile(file, c)
+		digest, _, err := givenIn(s.root, c.name, file, s.hashes[c.slot], false)
 		if err != nil {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}
@@ -373,18 +368,15 @@ func (s *Source) listed(l *sourceList, file string) (manifest.Listing, error) {
 // that cannot be read.
 func (s *Source) Absent(yield func(list, file string, bag bool) error) error {
 	for i, l := range s.lists {
+		var yieldErr error
 		err := l.index.Unmet(func(file string) error {
-			if file == l.name || s.listedBefore(i, file) {
-				return nil
+			if file != l.name && !s.listedBefore(i, file) {
+				yieldErr = yield(l.name, file, l.isBag)
 			}
-			if err := yield(l.name, file, l.isBag); err != nil {
-				return &yieldError{err}
-			}
-			return nil
+			return yieldErr
 		})
-		var own *yieldError
-		if errors.As(err, &own) {
-			return own.err
+		if yieldErr != nil {
+			return yieldErr
 		}
 		if err != nil {
 			return &ListError{l.name, err}
@@ -392,10 +384,6 @@ func (s *Source) Absent(yield func(list, file string, bag bool) error) error {
 	}
 	return nil
 }
-
-type yieldError struct{ err error }
-
-func (e *yieldError) Error() string { return e.err.Error() }
 
 // ListError means that a manifest of the source cannot be read.
 type ListError struct {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -127,12 +128,7 @@ func (c *Catalog) isManifest(file string, level int) bool {
 	if c.opts.Outside != "" {
 		return false
 	}
-	for _, l := range c.lists {
-		if file == l.path || level != c.level && file == c.names.at(level, l.algorithm) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.lists, func(l *list) bool { return file == l.path || file == c.fileAt(l, level) })
 }
 
 // keep applies rule 5 to the line of a path that the run did not touch.
@@ -143,15 +139,12 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 			return nil, nil
 		}
 	}
-	for _, dir := range c.fallen {
-		if strings.HasPrefix(file, dir) {
-			return nil, nil
-		}
+	if slices.ContainsFunc(c.fallen, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
+		return nil, nil
 	}
 	have, err := finder.Lstat(file)
-	var other *fsys.KindError
 	switch {
-	case fsys.NoSuchFile(err) || errors.As(err, &other) || err != nil && fsys.IsSymlinkRefusal(err):
+	case fsys.NoSuchFile(err) || errors.As(err, new(*fsys.KindError)) || err != nil && fsys.IsSymlinkRefusal(err):
 		return nil, nil
 	case err != nil: // the file may exist
 		if !errors.Is(err, fs.ErrPermission) && c.unsure == nil {
@@ -252,7 +245,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	n, digest, err := r.write()
 	w.count(n, digest)
 	switch {
-	case errors.Is(err, fs.ErrExist):
+	case errors.Is(err, errCreated):
 		return w, fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
 	case err != nil:
 		return w, err

@@ -22,10 +22,9 @@ type job[O, S any] struct {
 	reporter *reporter
 	advice   string // added to the message that a signal has stopped the run: what to do next
 
-	noProgress bool          // show no progress, and do not handle the status signal
-	mayWait    bool          // draw no bar during the start: the job may wait for another command of a pipeline, which has one
-	progress   progress.Mode // of --progress
-	quiet      bool          // show progress only if --progress asks for it
+	noProgress bool // show no progress, and do not handle the status signal
+	mayWait    bool // draw no bar during the start: the job may wait for another command of a pipeline, which has one
+	quiet      bool // show progress only if --progress asks for it, as with --quiet
 
 	// run does the work that the options describe. Its context is cancelled when a signal
 	// stops the program, or when results cannot be written to standard output.
@@ -50,7 +49,7 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	stopProgress, counts := func() {}, &counters.Set{}
 	if !j.noProgress {
 		size, isTerminal := terminal(cmd.ErrOrStderr())
-		mode := j.progress.Resolve(isTerminal, j.quiet)
+		mode := r.progress.Resolve(isTerminal, r.quiet || j.quiet)
 		counts.CountTotals = mode != progress.ModeNone
 		if file := fileOf(cmd.ErrOrStderr()); isTerminal {
 			r.screen.claim = func() bool {

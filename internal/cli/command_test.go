@@ -45,10 +45,12 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 			return usagef("PATH is missing")
 		}
 		options.paths = args
-		r := newReporter(cmd)
+		r, err := newReporter(cmd, output)
+		if err != nil {
+			return err
+		}
 		return runCommand(cmd, job[countOptions, countSummary]{
 			reporter: r,
-			progress: output.progress,
 			run:      run,
 			options:  options,
 			finish: func(s *countSummary, result outcome) outcome {

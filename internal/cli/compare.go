@@ -44,8 +44,8 @@ exit code is 3 then, and if the trees differ.
 		if err != nil {
 			return err
 		}
-		r := newReporter(cmd)
-		if err := r.use(&flags.outputFlags); err != nil {
+		r, err := newReporter(cmd, &flags.outputFlags)
+		if err != nil {
 			return err
 		}
 		r.page = page
@@ -57,8 +57,6 @@ exit code is 3 then, and if the trees differ.
 		stdout := cmd.OutOrStdout()
 		return runCommand(cmd, job[compare.Options, compare.Summary]{
 			reporter: r,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			run: func(ctx context.Context, o *compare.Options, n *counters.Set) (*compare.Summary, error) {
 				summary, err := run(ctx, o, n)
 				c.ended = err != nil

@@ -1,27 +1,23 @@
 package cli
 
 import (
-	"math"
-
 	"github.com/seed65876f4f/sealift/internal/compare"
 )
 
 // compareReportJSON is the JSON output of compare.
 type compareReportJSON struct {
 	headJSON
-	Equal       bool              `json:"equal"` // everything was compared, and nothing differs
-	Trees       []compareTreeJSON `json:"trees"`
-	OneWay      bool              `json:"one_way"`
-	Quick       bool              `json:"quick"`
-	Metadata    bool              `json:"metadata"`
-	Counts      compareCountsJSON `json:"counts"`
-	Bytes       int64             `json:"bytes"`
-	Seconds     float64           `json:"seconds"`
-	Rate        float64           `json:"rate"` // bytes per second
-	Differences []differenceJSON  `json:"differences"`
-	Failures    []failureJSON     `json:"failures"`
-	Warnings    []warningJSON     `json:"warnings"`
-	ExitCode    int               `json:"exit_code"`
+	Equal    bool              `json:"equal"` // everything was compared, and nothing differs
+	Trees    []compareTreeJSON `json:"trees"`
+	OneWay   bool              `json:"one_way"`
+	Quick    bool              `json:"quick"`
+	Metadata bool              `json:"metadata"`
+	Counts   compareCountsJSON `json:"counts"`
+	amountJSON
+	Differences []differenceJSON `json:"differences"`
+	Failures    []failureJSON    `json:"failures"`
+	Warnings    []warningJSON    `json:"warnings"`
+	ExitCode    int              `json:"exit_code"`
 }
 
 type compareTreeJSON struct {
@@ -109,11 +105,9 @@ func newCompareReport(o *compare.Options, s *compare.Summary, c *comparer, resul
 			Own:             s.Own,
 			Cached:          s.Cached,
 		},
-		Bytes:       s.Bytes,
-		Seconds:     s.Elapsed.Seconds(),
-		Rate:        math.Round(rate(s.Bytes, s.Elapsed)),
-		Differences: append([]differenceJSON{}, c.differences...),
-		Failures:    append([]failureJSON{}, c.mu.failures...),
+		amountJSON:  newAmountJSON(s.Bytes, s.Elapsed),
+		Differences: list(c.differences),
+		Failures:    list(c.mu.failures),
 		Warnings:    list(c.mu.warnings),
 		ExitCode:    result.code(),
 	}

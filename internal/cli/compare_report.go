@@ -9,8 +9,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // comparer prints and logs the results of a comparison.
@@ -55,13 +55,7 @@ func (c *comparer) place(e compare.Event) string {
 }
 
 // letters joins the letters of trees: "A", or "A, C".
-func letters(trees []int) string {
-	var names []string
-	for _, i := range trees {
-		names = append(names, compare.Letter(i))
-	}
-	return strings.Join(names, ", ")
-}
+func letters(trees []int) string { return strings.Join(letterList(trees), ", ") }
 
 // difference prints one line about an entry: the verdict, the path and the reason.
 func (c *comparer) difference(e compare.Event) {
@@ -108,9 +102,9 @@ func verdictText(e compare.Event) (verdict, reason string) {
 	case e.Whole && e.Files == 0:
 		reason = "a directory without files"
 	case e.Whole:
-		reason = plural(e.Files, "file") + ", " + progress.Size(e.Bytes)
+		reason = plural(e.Files, "file") + ", " + units.Size(e.Bytes)
 	case e.Bytes > 0:
-		reason = progress.Size(e.Bytes)
+		reason = units.Size(e.Bytes)
 	}
 	return "only in " + letters(e.Trees), reason
 }
@@ -174,7 +168,7 @@ func entries(n int64) string { return plural(n, "entry") }
 func onlyText(o compare.Only) string {
 	var parts []string
 	if o.Files > 0 {
-		parts = append(parts, plural(o.Files, "file"), progress.Size(o.Bytes))
+		parts = append(parts, plural(o.Files, "file"), units.Size(o.Bytes))
 	}
 	if o.Others > 0 {
 		parts = append(parts, plural(o.Others, "other entry"))

@@ -20,13 +20,8 @@ flags and their values. For bash, the package bash-completion must be installed.
   sealift completion zsh > "${fpath[1]}/_sealift"
   sealift completion fish > ~/.config/fish/completions/sealift.fish
   sealift completion powershell | Out-String | Invoke-Expression`,
-		Args: exactly("SHELL"),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			if len(args) > 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp
-			}
-			return shells, cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              exactly("SHELL"),
+		ValidArgsFunction: onlyFirst(cobra.FixedCompletions(shells, cobra.ShellCompDirectiveNoFileComp)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, w := cmd.Root(), cmd.OutOrStdout()
 			switch args[0] {
@@ -89,12 +84,14 @@ func completeDirectories(*cobra.Command, []string, string) ([]string, cobra.Shel
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// completeOneDirectory offers directories as the only argument.
-func completeOneDirectory(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// onlyFirst returns a completion function for a command with one argument, which by completes.
+func onlyFirst(by cobra.CompletionFunc) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return by(cmd, args, typed)
 	}
-	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
 // completeArgs offers files and directories for the source, and directories for the

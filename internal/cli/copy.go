@@ -57,18 +57,11 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if err != nil {
 			return err
 		}
-		page, err := openCopyReport(cmd, options, flags.report)
+		r, err := newCopyReporter(cmd, flags, options)
 		if err != nil {
 			return err
 		}
-		r := &copyReporter{reporter: newReporter(cmd), flags: flags, several: len(options.Targets) > 1, html: page}
-		r.page = page.htmlReport
-		r.listing.memory = listingMemory
-		if err := r.use(&flags.outputFlags); err != nil {
-			return err
-		}
-		options.Report = r.event
-		r.logStart(options)
+		r.begin(options)
 		if name := options.Source; isManifestFile(name) && !flags.quiet {
 			r.print("note: " + quote.Name(name) + " is a manifest, and only this file is copied; to check the files that it lists: sealift verify " + quote.Name(name))
 		}
@@ -78,12 +71,10 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		}
 		return runCommand(cmd, job[engine.Options, engine.Summary]{
 			reporter: r.reporter,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			advice:   advice,
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return page.watch(c, options.Targets, "read back") },
+			watch:    func(c *counters.Set) func() { return r.page.watch(c, options.Targets, "read back") },
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -345,9 +336,9 @@ func (f *copyFlags) useMHL(cmd *cobra.Command) error {
 	}
 	hashes := f.mhl.kind.hashes
 	if f.mhl.kind.classic {
-		o.MediaList = &engine.MediaList{Creator: *mhlCreator(), Hashes: hashes, Lines: len(lines)}
+		o.MediaList = &engine.MediaList{Creator: mhlCreator(), Hashes: hashes, Lines: len(lines)}
 	} else {
-		o.MHL = &engine.MHL{Creator: f.mhl.creator(""), Hashes: hashes, Lines: len(lines)}
+		o.MHL = &engine.MHL{Creator: f.mhl.creator(), Hashes: hashes, Lines: len(lines)}
 	}
 	o.Hashes = slices.Clone(lines)
 	for _, a := range hashes {

@@ -1,20 +1,16 @@
 package cli
 
 import (
-	"math"
-
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
 
 // copyJSON is the JSON output of copy.
 type copyJSON struct {
 	headJSON
-	Source       nameJSON       `json:"source"`
-	DryRun       bool           `json:"dry_run"`
-	Counts       countsJSON     `json:"counts"`
-	Bytes        int64          `json:"bytes"`
-	Seconds      float64        `json:"seconds"`
-	Rate         float64        `json:"rate"`          // bytes per second
+	Source nameJSON   `json:"source"`
+	DryRun bool       `json:"dry_run"`
+	Counts countsJSON `json:"counts"`
+	amountJSON
 	ResumedFiles int64          `json:"resumed_files"` // copied by an interrupted run, and not read again
 	ResumedBytes int64          `json:"resumed_bytes"` // of these files, and of the parts of other files that were already copied
 	Targets      []targetJSON   `json:"targets"`
@@ -39,6 +35,22 @@ type countsJSON struct {
 	Mismatches  int64 `json:"mismatches"`
 	Errors      int64 `json:"errors"`
 	Warnings    int64 `json:"warnings"`
+}
+
+func newCountsJSON(s *engine.Summary, mismatches, errors int64) countsJSON {
+	return countsJSON{
+		entriesJSON: entriesJSON(s.Counts),
+		Files:       s.Files,
+		Directories: s.Directories,
+		Links:       s.Links,
+		HardLinks:   s.HardLinks,
+		Specials:    s.Specials,
+		Skipped:     s.Skipped,
+		Conflicts:   s.Conflicts,
+		Mismatches:  mismatches,
+		Errors:      errors,
+		Warnings:    s.Warnings,
+	}
 }
 
 // entriesJSON counts the entries of the source by their outcome.
@@ -101,25 +113,11 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := copyJSON{
-		headJSON: r.head(),
-		Source:   newNameJSON(r.flags.options.Source),
-		DryRun:   s.DryRun,
-		Counts: countsJSON{
-			entriesJSON: entriesJSON(s.Counts),
-			Files:       s.Files,
-			Directories: s.Directories,
-			Links:       s.Links,
-			HardLinks:   s.HardLinks,
-			Specials:    s.Specials,
-			Skipped:     s.Skipped,
-			Conflicts:   s.Conflicts,
-			Mismatches:  r.mu.mismatches,
-			Errors:      r.mu.errors,
-			Warnings:    s.Warnings,
-		},
-		Bytes:        s.Bytes,
-		Seconds:      s.Elapsed.Seconds(),
-		Rate:         math.Round(rate(s.Bytes, s.Elapsed)),
+		headJSON:     r.head(),
+		Source:       newNameJSON(r.flags.options.Source),
+		DryRun:       s.DryRun,
+		Counts:       newCountsJSON(s, r.mu.mismatches, r.mu.errors),
+		amountJSON:   newAmountJSON(s.Bytes, s.Elapsed),
 		ResumedFiles: s.ResumedFiles,
 		ResumedBytes: s.ResumedBytes,
 		Targets:      []targetJSON{},
@@ -141,8 +139,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 			Cached:   t.Cached,
 		}
 		if s.Total >= 0 {
-			missing := s.Total - t.Present - t.Left
-			target.Missing = &missing
+			target.Missing = new(s.Total - t.Present - t.Left)
 		}
 		for _, c := range report.Conflicts {
 			if c.Target == t.Path {
@@ -155,8 +152,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 			}
 		}
 		if t.Lost != nil {
-			text := t.Lost.Error()
-			target.Lost = &text
+			target.Lost = new(t.Lost.Error())
 		}
 		if t.BackupDir != "" {
 			target.Backup = &backupJSON{newNameJSON(t.BackupDir), t.BackedUp}

@@ -32,7 +32,7 @@ func (r *copyReporter) list(e engine.Event) {
 		return
 	}
 	line := verb + " " + quote.Name(pathOrDot(e.Path))
-	if r.several && e.Target != "" {
+	if len(r.flags.options.Targets) > 1 && e.Target != "" {
 		line += " (in " + quote.Name(e.Target) + ")"
 	}
 	if reason != "" {
@@ -51,23 +51,22 @@ func (r *copyReporter) list(e engine.Event) {
 // verb returns the words for an action, in a dry run "would create" and so on. changes is true
 // if the action changes the destination.
 func (r *copyReporter) verb(action string) (verb string, changes bool) {
-	var done, would string
-	switch action {
-	case "created":
-		done, would = "created", "would create"
-	case "replaced":
-		done, would = "replaced", "would replace"
-	case "linked":
-		done, would = "linked", "would link"
-	case "metadata":
-		done, would = "updated metadata of", "would update metadata of"
-	default:
+	words, changes := changeWords[action]
+	switch {
+	case !changes:
 		return action, false
+	case r.flags.options.DryRun:
+		return words.would, true
 	}
-	if r.flags.options.DryRun {
-		return would, true
-	}
-	return done, true
+	return words.done, true
+}
+
+// changeWords has the words for the actions that change the destination.
+var changeWords = map[string]struct{ done, would string }{
+	"created":  {"created", "would create"},
+	"replaced": {"replaced", "would replace"},
+	"linked":   {"linked", "would link"},
+	"metadata": {"updated metadata of", "would update metadata of"},
 }
 
 // logAction logs the action for an entry at a destination.

@@ -7,19 +7,44 @@ import (
 	"log/slog"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // copyReporter prints and logs the events of a copy, and its summary.
 type copyReporter struct {
 	*reporter
 	flags   *copyFlags
-	several bool // there are several destinations: a listed action names its own
 	listing listing
 	html    *copyPage
+}
+
+// newCopyReporter opens the log and the HTML report of a copy with the options o, and returns
+// its reporter.
+func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*copyReporter, error) {
+	page, err := openCopyReport(cmd, o, flags.report)
+	if err != nil {
+		return nil, err
+	}
+	base, err := newReporter(cmd, &flags.outputFlags)
+	if err != nil {
+		return nil, err
+	}
+	base.page = page.htmlReport
+	return &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page}, nil
+}
+
+// begin sets the reporter as that of o, and writes the first lines of the log.
+func (r *copyReporter) begin(o *engine.Options) {
+	o.Report = r.event
+	r.log.line(slog.LevelInfo, "start", "", "", "source", loggedName(o.Source), "dry_run", o.DryRun)
+	for _, t := range o.Targets {
+		r.log.line(slog.LevelInfo, "destination", "", t)
+	}
 }
 
 // event is engine.Options.Report.
@@ -74,17 +99,14 @@ func (r *copyReporter) targetLost(e engine.Event) {
 	r.record(&r.mu.errors, newFailureJSON(e.Path, e.Target, "destination", errorText(e.Err)))
 }
 
-// logStart writes the first lines of the log.
-func (r *copyReporter) logStart(o *engine.Options) {
-	r.log.line(slog.LevelInfo, "start", "", "", "source", loggedName(o.Source), "dry_run", o.DryRun)
-	for _, t := range o.Targets {
-		r.log.line(slog.LevelInfo, "destination", "", t)
-	}
+// outcomeOfCopy returns the outcome that the summary shows. Each failure is already reported.
+func outcomeOfCopy(s *engine.Summary) outcome {
+	return outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}
 }
 
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
-	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0, conflicts: s.Conflicts > 0}) // each one is already reported
+	result = result.or(outcomeOfCopy(s))
 	if s.Total >= 0 && result.signal == nil {
 		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
 	}
@@ -95,12 +117,8 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 	result = r.html.write(r, s, result)
 	failures, mismatches := r.counts()
 	r.log.stages(s)
-	r.log.line(slog.LevelInfo, "finish", "", "", "exit_code", result.code(), "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
+	result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
 		"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
-	if err := r.log.close(); err != nil {
-		r.failure("", "", logError(err))
-		result.failed = true
-	}
 	switch {
 	case r.flags.json:
 		printJSON(stdout, newCopyJSON(s, r, result))
@@ -144,7 +162,7 @@ func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatche
 	}
 	t.row(done, countsOf(s))
 	if s.DryRun {
-		t.row("size", progress.Size(s.Bytes))
+		t.row("size", units.Size(s.Bytes))
 	} else {
 		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	}
@@ -313,7 +331,7 @@ func resumed(s *engine.Summary) string {
 		done = append(done, plural(s.ResumedFiles, "file"))
 	}
 	if s.ResumedBytes > 0 {
-		done = append(done, progress.Size(s.ResumedBytes))
+		done = append(done, units.Size(s.ResumedBytes))
 	}
 	return strings.Join(done, " and ") + " that an interrupted copy had done"
 }

@@ -9,9 +9,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/timing"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // leastLimited is the shortest run for which the summary prints what limited it. Shorter runs
@@ -74,6 +75,24 @@ var waits = map[timing.Kind]string{
 	timing.Note:   "wait for a record",
 }
 
+// stageRow returns the texts of a stage for a table. shown is false if the table leaves it out.
+func stageRow(l engine.StageSummary, several bool) (row report.Stage, shown bool) {
+	if l.Time < leastShown && l.Operations == 0 {
+		return row, false
+	}
+	row = report.Stage{Stage: l.Stage.String(), Place: briefly(l.Place, l.Target, several), Time: duration(l.Time)}
+	if l.Stage.Waits() {
+		row.Stage = waits[l.Stage]
+	}
+	if l.Bytes > 0 {
+		row.Size, row.Rate = units.Size(l.Bytes), units.Rate(rate(l.Bytes, l.Time))
+	}
+	if l.Operations > 0 {
+		row.Operations = grouped(l.Operations)
+	}
+	return row, true
+}
+
 // leastShown is the shortest time of a stage without operations that the table shows.
 const leastShown = time.Millisecond
 
@@ -88,32 +107,18 @@ func stageTable(s *engine.Summary) []string {
 			width = max(width, utf8.RuneCountInString(quote.Name(t.Path)))
 		}
 	}
-	line := func(stage, at, time, share, size, rate, operations string) string {
-		return fmt.Sprintf("%-20s %-*s %8s %6s %8s %9s %10s", stage, width, at, time, share, size, rate, operations)
+	line := func(row report.Stage, share string) string {
+		text := fmt.Sprintf("%-20s %-*s %8s %6s %8s %9s %10s", row.Stage, width, row.Place, row.Time, share, row.Size, row.Rate, row.Operations)
+		return strings.TrimRight(text, " ")
 	}
 	lines := []string{
 		"where the time went (100 % is one goroutine for all of " + duration(s.Elapsed) + ")",
-		line("stage", "place", "time", "", "size", "rate", "operations"),
+		line(report.Stage{Stage: "stage", Place: "place", Time: "time", Size: "size", Rate: "rate", Operations: "operations"}, ""),
 	}
 	for _, l := range s.Stages {
-		if l.Time < leastShown && l.Operations == 0 {
-			continue
+		if row, shown := stageRow(l, several); shown {
+			lines = append(lines, line(row, percent(l.Time.Seconds()/max(s.Elapsed, 1).Seconds())))
 		}
-		name, size, speed, operations := l.Stage.String(), "", "", ""
-		if l.Stage.Waits() {
-			name = waits[l.Stage]
-		}
-		if l.Bytes > 0 {
-			size, speed = progress.Size(l.Bytes), progress.Rate(rate(l.Bytes, l.Time))
-		}
-		if l.Operations > 0 {
-			operations = grouped(l.Operations)
-		}
-		at := briefly(l.Place, l.Target, several)
-		lines = append(lines, line(name, at, duration(l.Time), percent(l.Time.Seconds()/max(s.Elapsed, 1).Seconds()), size, speed, operations))
-	}
-	for i := range lines[1:] {
-		lines[i+1] = strings.TrimRight(lines[i+1], " ")
 	}
 	var shares []string
 	for _, share := range s.Shares {
@@ -172,8 +177,7 @@ func newStagesJSON(s *engine.Summary) (stages []stageJSON, shares []shareJSON, l
 		shares = append(shares, newShareJSON(share))
 	}
 	if l := limitOf(s); l != nil {
-		j := newShareJSON(*l)
-		limit = &j
+		limit = new(newShareJSON(*l))
 	}
 	return stages, shares, limit
 }

@@ -46,8 +46,8 @@ and lines for directories only with --max-depth, --all or --top.
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := newReporter(cmd)
-		if err := r.use(&flags.outputFlags); err != nil {
+		r, err := newReporter(cmd, &flags.outputFlags)
+		if err != nil {
 			return err
 		}
 		report := &duReport{top: options.Top > 0}

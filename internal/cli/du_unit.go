@@ -60,7 +60,7 @@ func (u unit) append(b []byte, n uint64) []byte {
 		b = strconv.AppendUint(b, divideUp(n, u.size), 10)
 		return append(b, u.suffix...)
 	}
-	b, power := appendHuman(b, n, u.base, divideUp)
+	b, power := appendHuman(b, n, u.base)
 	return append(b, unitLetter(power, u.base)...)
 }
 

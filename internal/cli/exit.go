@@ -52,14 +52,17 @@ var exitTable = []exitRow{
 	{0, "everything requested was done", "", func(outcome) bool { return true }},
 }
 
-func (o outcome) code() int {
+// row returns the row of exitTable that decides.
+func (o outcome) row() exitRow {
 	for _, row := range exitTable {
 		if row.holds(o) {
-			return row.code
+			return row
 		}
 	}
 	panic("unreachable: the last row always holds")
 }
+
+func (o outcome) code() int { return o.row().code }
 
 // or combines the outcomes of two parts of one command.
 func (o outcome) or(p outcome) outcome {

@@ -183,19 +183,25 @@ func flagText(f *pflag.Flag) string {
 // broken between words.
 func columns(sb *strings.Builder, left, text string) {
 	indent := strings.Repeat(" ", len(left))
-	space := helpWidth - len(left)
 	for line := range strings.SplitSeq(text, "\n") {
-		for len(line) > space {
-			end := strings.LastIndexByte(line[:space+1], ' ')
-			if end <= 0 {
-				break
-			}
-			sb.WriteString(left + line[:end] + "\n")
-			line, left = line[end+1:], indent
+		for _, part := range wrap(line, helpWidth-len(left)) {
+			sb.WriteString(left + part + "\n")
+			left = indent
 		}
-		sb.WriteString(left + line + "\n")
-		left = indent
 	}
+}
+
+// wrap breaks a line between words into lines of at most width bytes. A longer word stays whole.
+func wrap(line string, width int) (lines []string) {
+	for len(line) > width {
+		end := strings.LastIndexByte(line[:width+1], ' ')
+		if end <= 0 {
+			break
+		}
+		lines = append(lines, line[:end])
+		line = line[end+1:]
+	}
+	return append(lines, line)
 }
 
 func newHelpCmd() *cobra.Command {
@@ -204,17 +210,14 @@ func newHelpCmd() *cobra.Command {
 		Short: "Print the help of a command",
 		Example: `  sealift help copy
   sealift copy --help`,
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			if len(args) == 0 {
-				for _, c := range cmd.Root().Commands() {
-					if c.IsAvailableCommand() {
-						names = append(names, c.Name())
-					}
+		ValidArgsFunction: onlyFirst(func(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+			for _, c := range cmd.Root().Commands() {
+				if c.IsAvailableCommand() {
+					names = append(names, c.Name())
 				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topic, rest, err := cmd.Root().Find(args)
 			if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"os"
 	"time"
 
@@ -18,6 +19,17 @@ type headJSON struct {
 	Start   string       `json:"start"` // RFC 3339, UTC
 	End     string       `json:"end"`
 	Options []optionJSON `json:"options"` // given on the command line
+}
+
+// amountJSON has the amount of data that a command has processed.
+type amountJSON struct {
+	Bytes   int64   `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	Rate    float64 `json:"rate"` // bytes per second
+}
+
+func newAmountJSON(bytes int64, elapsed time.Duration) amountJSON {
+	return amountJSON{bytes, elapsed.Seconds(), math.Round(rate(bytes, elapsed))}
 }
 
 // optionJSON is a flag on the command line. A repeated flag has one optionJSON for each time.

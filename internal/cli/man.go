@@ -22,7 +22,7 @@ func newManCmd() *cobra.Command {
 		Example: `  sealift man ~/.local/share/man/man1
   man sealift-copy`,
 		Args:              exactly("DIR"),
-		ValidArgsFunction: completeOneDirectory,
+		ValidArgsFunction: onlyFirst(completeDirectories),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil { //nolint:gosec // man pages are for everybody
 				return fileError(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -48,17 +47,20 @@ If PLAN is a plan of a verification, merge prints the same results as one
 		if err := flags.check(args); err != nil {
 			return err
 		}
-		plan, err := openPlan(args[0])
+		store, closePlan, err := openPlan(args[0])
 		if err != nil {
 			return err
 		}
-		defer plan.dir.Close()
-		if plan.store.Plan.Kind == shard.KindVerify {
-			return flags.mergeChecks(cmd, plan.store, args[1:])
+		defer closePlan()
+		if store.Plan.Kind == shard.KindVerify {
+			return flags.mergeChecks(cmd, store, args[1:])
 		}
-		if err := flags.fill(plan.store, args[1:]); err != nil {
+		o, err := copyOptions(args[0], store, args[1:])
+		if err != nil {
 			return err
 		}
+		flags.copyFlags.options = *o
+		flags.options.Plan, flags.options.Copy = store, &flags.copyFlags.options
 		return flags.merge(cmd, run)
 	}
 	return cmd
@@ -105,63 +107,53 @@ func (f *mergeFlags) check(args []string) error {
 	return nil
 }
 
-// fill sets the options from the plan. paths, if any, replace the source and the destinations of
-// the plan.
-func (f *mergeFlags) fill(s *shard.Store, paths []string) error {
-	if len(paths) == 1 {
-		return usagef("the destination is missing; give SRC and all DST, or neither")
-	}
-	o, err := engine.OptionsOfPlan(s.Plan)
-	if err != nil {
-		return failure.Refuse("plan %s: %s", quote.Name(f.plan), quote.Text(err.Error()))
-	}
-	if len(paths) > 0 {
-		if len(paths)-1 != len(o.Targets) {
-			return usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
-		}
-		o.Source, o.Targets = paths[0], paths[1:]
-	}
-	f.copyFlags.options = *o
-	f.options.Plan, f.options.Copy = s, &f.copyFlags.options
-	return nil
-}
-
-// openedPlan is an open plan. The caller closes dir.
-type openedPlan struct {
-	dir   *fsys.Dir
-	store *shard.Store
-}
-
-// openPlan opens a plan. The error is a refusal.
-func openPlan(path string) (*openedPlan, error) {
+// openPlan opens the plan in the directory path. The caller closes it. The error is a refusal.
+func openPlan(path string) (s *shard.Store, closePlan func(), err error) {
 	var system *fsys.FS // nil means the operating system
 	dir, err := system.OpenRoot(path)
 	if err != nil {
-		return nil, failure.Refuse("plan %s: %s", quote.Name(path), route.Reason(err))
+		return nil, nil, refusePlan(path, fsys.BareError(err))
 	}
-	store, err := shard.Open(dir)
-	if err != nil {
+	if s, err = shard.Open(dir); err != nil {
 		dir.Close()
-		return nil, failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
+		return nil, nil, refusePlan(path, err)
 	}
-	return &openedPlan{dir, store}, nil
+	return s, dir.Close, nil
+}
+
+// refusePlan returns the refusal of a command for the plan in the directory path.
+func refusePlan(path string, err error) error {
+	return failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
+}
+
+// copyOptions returns the options of the planned copy in the directory plan. paths, if any,
+// replace its source and its destinations.
+func copyOptions(plan string, s *shard.Store, paths []string) (*engine.Options, error) {
+	if len(paths) == 1 {
+		return nil, usagef("the destination is missing; give SRC and all DST, or neither")
+	}
+	o, err := engine.OptionsOfPlan(s.Plan)
+	if err != nil {
+		return nil, refusePlan(plan, err)
+	}
+	if len(paths) > 0 {
+		if len(paths)-1 != len(o.Targets) {
+			return nil, usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
+		}
+		o.Source, o.Targets = paths[0], paths[1:]
+	}
+	return o, nil
 }
 
 // merge merges a planned copy.
 func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, engine.MergeSummary]) error {
 	o := f.options.Copy
-	page, err := openCopyReport(cmd, o, f.report)
+	r, err := newCopyReporter(cmd, &f.copyFlags, o)
 	if err != nil {
 		return err
 	}
+	r.begin(o)
 	f.options.Results = f.json || f.report != ""
-	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(o.Targets) > 1, html: page}
-	r.page = page.htmlReport
-	if err := r.use(&f.outputFlags); err != nil {
-		return err
-	}
-	o.Report = r.event
-	r.logStart(o)
 	f.options.Waiting = func(p shard.Progress) {
 		if !f.quiet {
 			r.print("waiting: " + statesOf(p))
@@ -169,8 +161,6 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 	}
 	return runCommand(cmd, job[engine.MergeOptions, engine.MergeSummary]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		advice:   "; run the same command again to finish",
 		run:      run,
 		options:  &f.options,
@@ -183,7 +173,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 // finish ends the log and prints the summary of a merge, or the states of the shards.
 func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSummary, result outcome) outcome {
 	if s.Merged {
-		result = result.or(outcome{failed: s.Summary.Errors > 0, mismatched: s.Summary.Mismatches > 0, conflicts: s.Summary.Conflicts > 0})
+		result = result.or(outcomeOfCopy(&s.Summary))
 	} else {
 		result = result.or(f.outcomeOf(s))
 	}
@@ -203,7 +193,9 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	case f.quiet:
 	case s.Merged:
 		printCopySummary(stdout, f.options.Copy, &s.Summary, r, result)
-		f.printShards(stdout, s)
+		var t table
+		f.shardRows(&t, s)
+		t.print(stdout)
 	default:
 		v := f.verdict(s, result)
 		v.print(stdout)
@@ -279,13 +271,6 @@ func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary) {
 		t.row("shards", statesOf(s.Shards))
 		f.shardRows(&t, s)
 	}
-	t.print(w)
-}
-
-// printShards prints which shards of a merged plan can be run again.
-func (f *mergeFlags) printShards(w io.Writer, s *engine.MergeSummary) {
-	var t table
-	f.shardRows(&t, s)
 	t.print(w)
 }
 

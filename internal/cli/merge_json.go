@@ -60,10 +60,9 @@ func newShardStateJSON(index int, s shard.Report, r *engine.ShardResult) shardSt
 		Failures: s.Failures, Mismatches: s.Mismatches, Conflicts: s.Conflicts,
 	}
 	if r != nil {
-		begun, ended := r.Begun.UTC().Format(timeJSON), r.Ended.UTC().Format(timeJSON)
-		seconds := r.Ended.Sub(r.Begun).Seconds()
 		j.Files, j.Bytes, j.ResumedFiles, j.ResumedBytes = &r.Files, &r.Bytes, &r.ResumedFiles, &r.ResumedBytes
-		j.Begun, j.Ended, j.Seconds = &begun, &ended, &seconds
+		j.Begun, j.Ended = new(r.Begun.UTC().Format(timeJSON)), new(r.Ended.UTC().Format(timeJSON))
+		j.Seconds = new(r.Ended.Sub(r.Begun).Seconds())
 	}
 	return j
 }

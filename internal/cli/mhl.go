@@ -188,21 +188,18 @@ func (f *mhlFlags) patterns(rules *filter.List) ([]string, error) {
 	return append(f.ignore[:len(f.ignore):len(f.ignore)], lines...), nil
 }
 
-// creator returns the creator information of a generation. comment is the default comment.
-func (f *mhlFlags) creator(comment string) mhl.Creator {
+// creator returns the creator information of a generation.
+func (f *mhlFlags) creator() mhl.Creator {
 	host, _ := os.Hostname() // an empty name is valid
-	if f.comment != "" {
-		comment = f.comment
-	}
 	return mhl.Creator{
 		Time: time.Now(), Hostname: host, Tool: "sealift", ToolVersion: readBuild().Version,
-		Authors: f.authors, Location: f.location, Comment: comment,
+		Authors: f.authors, Location: f.location, Comment: f.comment,
 	}
 }
 
 // mhlCreator returns the creator information of a classic media hash list.
-func mhlCreator() *classic.Creator {
-	c := &classic.Creator{User: "unknown", Host: "unknown", Tool: readBuild().line()}
+func mhlCreator() classic.Creator {
+	c := classic.Creator{User: "unknown", Host: "unknown", Tool: readBuild().line()}
 	if host, err := os.Hostname(); err == nil {
 		c.Host = host
 	}

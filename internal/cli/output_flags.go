@@ -38,20 +38,6 @@ func (f *outputFlags) logFlags(s *pflag.FlagSet, what string) {
 	s.Var(newChoice(&f.logFormat, logFormats), "log-format", "`FORMAT`: write the log as text or json")
 }
 
-// use applies the flags to the reporter and opens the log. The error is a usage error.
-func (r *reporter) use(f *outputFlags) error {
-	r.quiet, r.json = f.quiet, f.json
-	if f.logFormat != logText && f.logFile == "" {
-		return usagef("--log-format needs --log-file")
-	}
-	log, err := openLog(f.logFile, f.logFormat)
-	if err != nil {
-		return usagef("%s", logError(err))
-	}
-	r.log = log
-	return nil
-}
-
 // verbosity counts how often -v is given.
 type verbosity int
 

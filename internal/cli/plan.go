@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // planner is the type of [engine.Plan]. Tests pass their own function.
@@ -76,27 +76,20 @@ again.`,
 		if err != nil {
 			return err
 		}
-		page, err := openCopyReport(cmd, options, "")
+		r, err := newCopyReporter(cmd, &flags.copyFlags, options)
 		if err != nil {
 			return err
 		}
-		r := &copyReporter{reporter: newReporter(cmd), flags: &flags.copyFlags, several: len(options.Targets) > 1, html: page}
-		if err := r.use(&flags.outputFlags); err != nil {
-			return err
-		}
-		options.Report = r.event
-		r.logStart(options)
+		r.begin(options)
 		return runCommand(cmd, job[engine.Options, shard.Plan]{
 			reporter: r.reporter,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			advice:   "; run the same command again",
 			run: func(ctx context.Context, o *engine.Options, c *counters.Set) (*shard.Plan, error) {
 				return run(ctx, o, flags.into, c)
 			},
 			options: options,
 			finish: func(p *shard.Plan, result outcome) outcome {
-				return flags.finish(cmd.OutOrStdout(), p, r, result)
+				return flags.finish(cmd.OutOrStdout(), p, r.reporter, result)
 			},
 		})
 	}
@@ -148,9 +141,9 @@ func (f *planFlags) checkShards(cmd *cobra.Command) error {
 }
 
 // finish ends the log and prints the summary of a plan. p.ID is "" if no plan was written.
-func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, result outcome) outcome {
+func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *reporter, result outcome) outcome {
 	if p.ID != "" {
-		f.selection.warnUnmet(r.reporter, nil)
+		f.selection.warnUnmet(r, nil)
 	} else if result.code() == 0 {
 		result.failed = true
 	}
@@ -166,7 +159,7 @@ func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, res
 }
 
 // print prints the summary of a plan.
-func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result outcome) {
+func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcome) {
 	failures, mismatches := r.counts()
 	what, done := "entry", "copied"
 	if f.checks.planned {
@@ -188,9 +181,9 @@ func (f *planFlags) print(w io.Writer, p *shard.Plan, r *copyReporter, result ou
 	}
 	longest, mean := costs(p)
 	var t table
-	t.row("size", progress.Size(p.Totals.Bytes))
+	t.row("size", units.Size(p.Totals.Bytes))
 	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Missing.Entries}})
-	shards := progress.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
+	shards := units.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
 	if len(p.Shards) > 1 {
 		shards += "; the longest needs " + times(longest, mean) + " the mean time"
 	}

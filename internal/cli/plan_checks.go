@@ -10,9 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -103,19 +101,16 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 	}
 	o.Paths, o.Manifest, o.ConvertPaths = args, f.options.Manifest, !f.checks.literal
 	f.options.Source, f.options.Targets = args[0], args
-	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags}
-	if err := r.use(&f.outputFlags); err != nil {
+	r, err := newReporter(cmd, &f.outputFlags)
+	if err != nil {
 		return err
 	}
-	into := verify.PlanOptions{Into: f.into.Into, Shards: f.into.Shards, ShardSize: f.into.ShardSize, Sealift: f.into.Sealift}
 	return runCommand(cmd, job[verify.Options, shard.Plan]{
-		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
+		reporter: r,
 		advice:   "; run the same command again",
 		options:  o,
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*shard.Plan, error) {
-			return verify.Plan(ctx, o, into, c)
+			return verify.Plan(ctx, o, verify.PlanOptions(f.into), c)
 		},
 		finish: func(p *shard.Plan, result outcome) outcome {
 			return f.finish(cmd.OutOrStdout(), p, r, result)
@@ -128,7 +123,7 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 func checkOptions(name string, s *shard.Store, paths []string, rules *filter.List) (*verify.Options, error) {
 	o, err := verify.OptionsOfPlan(s.Plan, rules)
 	if err != nil {
-		return nil, failure.Refuse("plan %s: %s", quote.Name(name), quote.Text(err.Error()))
+		return nil, refusePlan(name, err)
 	}
 	if len(paths) > 0 {
 		if len(paths) != len(o.Paths) {
@@ -139,27 +134,23 @@ func checkOptions(name string, s *shard.Store, paths []string, rules *filter.Lis
 	return o, nil
 }
 
-// checkTask returns the task of a planned verification; see task.
-func (f *runFlags) checkTask(s *shard.Store, paths []string) (*shardTask, error) {
+// fillChecks sets the options of a planned verification; see fill. It refuses flags that mean
+// nothing for it.
+func (f *runFlags) fillChecks(cmd *cobra.Command, s *shard.Store, paths []string) error {
+	for _, name := range []string{"block-size", "queue-size", "memory", "dirty-window", "fail-fast"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s is for a copy, and the plan is that of a verification", name)
+		}
+	}
 	o, err := checkOptions(f.plan, s, paths, &f.selection.rules)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	own := &f.options
 	o.Workers, o.BytesPerSecond, o.Cache = own.Workers, own.BytesPerSecond, own.Cache
 	o.Verbose = f.verbose > 0
 	own.Source, own.Targets = o.Paths[0], o.Paths
 	f.checks = o
-	return &shardTask{store: s, options: *own}, nil
-}
-
-// refuseCopyFlags refuses the flags of run that mean nothing for a verification.
-func refuseCopyFlags(cmd *cobra.Command) error {
-	for _, name := range [...]string{"block-size", "queue-size", "memory", "dirty-window", "fail-fast"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("--%s is for a copy, and the plan is that of a verification", name)
-		}
-	}
 	return nil
 }
 
@@ -203,28 +194,17 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 	if err != nil {
 		return err
 	}
-	page, err := openVerifyReport(cmd, o, f.report)
+	r, err := newVerifyReporter(cmd, &f.outputFlags, o, false)
 	if err != nil {
 		return err
 	}
-	r := &verifyReporter{newReporter(cmd), false, len(o.Paths) > 1}
-	if err := r.use(&f.outputFlags); err != nil {
-		return err
-	}
-	r.page = page
-	o.Report = r.result
-	if page != nil {
-		o.Each = r.checked
-	}
 	return runCommand(cmd, job[verify.Options, mergedChecks]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		options:  o,
 		run: func(ctx context.Context, o *verify.Options, c *counters.Set) (*mergedChecks, error) {
 			return f.runMergeChecks(ctx, o, s, r, c)
 		},
-		watch: func(c *counters.Set) func() { return page.watch(c, nil, "read") },
+		watch: func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 		finish: func(m *mergedChecks, result outcome) outcome {
 			return f.finishChecks(cmd.OutOrStdout(), o, r, m, result)
 		},
@@ -262,13 +242,7 @@ func (f *mergeFlags) finishChecks(stdout io.Writer, o *verify.Options, r *verify
 		copying := &copyReporter{reporter: r.reporter, flags: &f.copyFlags}
 		return f.finish(stdout, copying, &engine.MergeSummary{Shards: m.shards}, result)
 	}
-	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
-	if result.signal == nil {
-		s.Warnings += f.selection.warnUnmet(r.reporter, nil)
-	}
-	result = r.writeReport(o, s, result)
-	result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
-		"missing", s.Missing, "elapsed", s.Elapsed)
+	result = r.finish(o, s, &f.selection, result)
 	switch {
 	case f.json:
 		printJSON(stdout, newVerifyJSON(s, r, result))

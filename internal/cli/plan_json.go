@@ -29,7 +29,7 @@ type planJSON struct {
 	ExitCode    int           `json:"exit_code"`
 }
 
-func (f *planFlags) newJSON(p *shard.Plan, r *copyReporter, result outcome) planJSON {
+func (f *planFlags) newJSON(p *shard.Plan, r *reporter, result outcome) planJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	longest, mean := costs(p)

@@ -65,17 +65,12 @@ func (c *comparer) writeReport(o *compare.Options, s *compare.Summary, result ou
 		} else {
 			page.Totals = append(page.Totals, bytesFacts("size", s.Bytes, s.Elapsed)...)
 		}
-		troubles := []report.Fact{
-			number("differ", s.Differ, "counts.differ"),
-			number("types differ", s.TypeDiffers, "counts.type_differs"),
-			number("metadata differs", s.MetadataDiffers, "counts.metadata_differs"),
-			number("unreadable", s.Unreadable, "counts.unreadable"),
-			number("incomplete copies", s.Incomplete, "counts.incomplete"),
-		}
-		for i := range troubles {
-			troubles[i].Bad = troubles[i].Value != "0"
-		}
-		page.Totals = append(page.Totals, some(1, troubles...)...)
+		page.Totals = append(page.Totals, some(1,
+			problemCount("differ", s.Differ, "counts.differ"),
+			problemCount("types differ", s.TypeDiffers, "counts.type_differs"),
+			problemCount("metadata differs", s.MetadataDiffers, "counts.metadata_differs"),
+			problemCount("unreadable", s.Unreadable, "counts.unreadable"),
+			problemCount("incomplete copies", s.Incomplete, "counts.incomplete"))...)
 		for _, only := range s.Only {
 			page.Totals = append(page.Totals, report.Fact{Label: "only in " + letters(only.Trees), Text: onlyText(only), Bad: true})
 		}

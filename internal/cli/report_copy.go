@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -131,23 +132,24 @@ func copyTotals(s *engine.Summary, failures, mismatches int64) []report.Fact {
 		number("hard links", s.HardLinks, "counts.hard_links"),
 		number("special files", s.Specials, "counts.specials"))
 	facts = append(facts, bytesFacts("size", s.Bytes, s.Elapsed)...)
-	facts = append(facts, some(0,
-		number("entries created", s.Created, "counts.created"),
-		number("entries replaced", s.Replaced, "counts.replaced"),
-		number("metadata updated", s.Updated, "counts.metadata_updated"),
-		number("up to date", s.UpToDate, "counts.up_to_date"),
-		number("kept", s.Kept, "counts.kept"),
-		number("continued from an interrupted run", s.ResumedFiles, "resumed_files"))...)
-	troubles := []report.Fact{
-		number("errors", failures, "counts.errors"),
-		number("mismatches", mismatches, "counts.mismatches"),
-		number("conflicts", s.Conflicts, "counts.conflicts"),
-		number("warnings", s.Warnings, "counts.warnings"),
-	}
-	for i := range troubles[:3] {
-		troubles[i].Bad = troubles[i].Value != "0"
-	}
-	return append(facts, some(1, troubles...)...)
+	facts = append(facts, entryFacts(s.Counts, "counts.")...)
+	facts = append(facts, some(0, number("continued from an interrupted run", s.ResumedFiles, "resumed_files"))...)
+	return append(facts, some(1,
+		problemCount("errors", failures, "counts.errors"),
+		problemCount("mismatches", mismatches, "counts.mismatches"),
+		problemCount("conflicts", s.Conflicts, "counts.conflicts"),
+		number("warnings", s.Warnings, "counts.warnings"))...)
+}
+
+// entryFacts count the entries of the source by their outcome. key is the path of the counts in
+// the JSON output.
+func entryFacts(c engine.Counts, key string) []report.Fact {
+	return some(0,
+		number("entries created", c.Created, key+"created"),
+		number("entries replaced", c.Replaced, key+"replaced"),
+		number("metadata updated", c.Updated, key+"metadata_updated"),
+		number("up to date", c.UpToDate, key+"up_to_date"),
+		number("kept", c.Kept, key+"kept"))
 }
 
 // targetFacts describe the result at one destination.
@@ -155,7 +157,7 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 	if t.Lost != nil {
 		facts = append(facts, report.Fact{Label: "dropped", Text: t.Lost.Error(), Bad: true})
 	}
-	facts = append(facts, report.Fact{Label: "verification", Text: verification(p.options, t, s), Bad: false})
+	facts = append(facts, report.Fact{Label: "verification", Text: verification(p.options, t, s)})
 	if !s.DryRun {
 		written := p.bytes[i]
 		if p.samples == nil { // a merge: tasks have written the files
@@ -166,13 +168,7 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 			facts = append(facts, report.Fact{Label: "rate", Text: speed.String()})
 		}
 	}
-	key := fmt.Sprintf("targets.%d.counts.", i)
-	facts = append(facts, some(0,
-		number("entries created", t.Counts.Created, key+"created"),
-		number("entries replaced", t.Counts.Replaced, key+"replaced"),
-		number("metadata updated", t.Counts.Updated, key+"metadata_updated"),
-		number("up to date", t.Counts.UpToDate, key+"up_to_date"),
-		number("kept", t.Counts.Kept, key+"kept"))...)
+	facts = append(facts, entryFacts(t.Counts, fmt.Sprintf("targets.%d.counts.", i))...)
 	generations := 0
 	for k, m := range t.Manifests { // generations are at the end of the list
 		fact := report.Fact{
@@ -231,35 +227,16 @@ func reportShares(s *engine.Summary, several bool) (list []report.Share) {
 			list = append(list, report.Share{Place: place, Part: share.Share})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b report.Share) int {
-		switch {
-		case a.Part > b.Part:
-			return -1
-		case a.Part < b.Part:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, func(a, b report.Share) int { return cmp.Compare(b.Part, a.Part) })
 	return list
 }
 
 // reportStages returns the table of --debug.
 func reportStages(s *engine.Summary, several bool) (list []report.Stage) {
 	for _, l := range s.Stages {
-		if l.Time < leastShown && l.Operations == 0 {
-			continue
+		if row, shown := stageRow(l, several); shown {
+			list = append(list, row)
 		}
-		stage := report.Stage{Stage: l.Stage.String(), Place: briefly(l.Place, l.Target, several), Time: duration(l.Time)}
-		if l.Stage.Waits() {
-			stage.Stage = waits[l.Stage]
-		}
-		if l.Bytes > 0 {
-			stage.Size, stage.Rate = units.Size(l.Bytes), units.Rate(rate(l.Bytes, l.Time))
-		}
-		if l.Operations > 0 {
-			stage.Operations = grouped(l.Operations)
-		}
-		list = append(list, stage)
 	}
 	return list
 }

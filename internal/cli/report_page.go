@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -105,8 +104,7 @@ func (r *htmlReport) refuseInside(tree, what string) error {
 	if r == nil {
 		return nil
 	}
-	inside, err := r.place.Inside(tree)
-	if err == nil && inside || r.place.Is(tree) {
+	if r.place.Below(tree) != "" || r.place.Is(tree) {
 		return failure.Refuse("--report %s is inside %s, where this command writes nothing; choose another place", quote.Name(r.place.Path), what)
 	}
 	return nil // the command itself reports that the tree cannot be read
@@ -195,7 +193,7 @@ func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
 		{Label: "host", Text: host + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"},
 		{Label: "program", Text: readBuild().line()},
 		{Label: "command", Words: commandLine(r.args)},
-		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + meaning(result), Key: "exit_code", Value: strconv.Itoa(result.code())},
+		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + result.row().meaning, Key: "exit_code", Value: strconv.Itoa(result.code())},
 	}
 	for _, t := range r.trees {
 		p.Trees = append(p.Trees, report.Tree{Role: t.role, Path: t.path, Facts: r.volumeFacts(t)})
@@ -225,21 +223,9 @@ func userName() string {
 func commandLine(args []string) []string {
 	words := []string{"sealift"}
 	for _, arg := range args {
-		if strings.Trim(arg, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=,./:@%") != "" || arg == "" {
-			arg = quote.Name(arg)
-		}
-		words = append(words, arg)
+		words = append(words, quote.Word(arg))
 	}
 	return words
-}
-
-func meaning(o outcome) string {
-	for _, row := range exitTable {
-		if row.holds(o) {
-			return row.meaning
-		}
-	}
-	return ""
 }
 
 // volumeFacts describes the volume that holds a tree.
@@ -275,6 +261,13 @@ func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
 // number returns a count as a fact. key is the path of the same number in the JSON output.
 func number(label string, n int64, key string) report.Fact {
 	return report.Fact{Label: label, Text: grouped(n), Key: key, Value: strconv.FormatInt(n, 10)}
+}
+
+// problemCount returns a count as a fact that is bad unless it is 0.
+func problemCount(label string, n int64, key string) report.Fact {
+	f := number(label, n, key)
+	f.Bad = n != 0
+	return f
 }
 
 // some returns the facts that are not zero, and those that are always shown.

@@ -70,21 +70,16 @@ func (r *verifyReporter) writeReport(o *verify.Options, s *verify.Summary, resul
 		if s.Files > 0 {
 			page.Totals = append(page.Totals, report.Fact{Label: "read from", Text: readFrom(o, s)})
 		}
-		troubles := []report.Fact{
+		page.Totals = append(page.Totals, some(4,
 			number("matches", s.Matches, "counts.matches"),
-			number("mismatches", s.Mismatches, "counts.mismatches"),
-			number("missing", s.Missing, "counts.missing"),
-			number("errors", failures, "counts.errors"),
-			number("incomplete copies", s.Incomplete, "counts.incomplete"),
+			problemCount("mismatches", s.Mismatches, "counts.mismatches"),
+			problemCount("missing", s.Missing, "counts.missing"),
+			problemCount("errors", failures, "counts.errors"),
+			problemCount("incomplete copies", s.Incomplete, "counts.incomplete"),
 			number("unlisted", s.Unlisted, "counts.unlisted"),
 			number("malformed lines", s.Malformed, "counts.malformed"),
 			number("left out by filters", s.LeftOut, "counts.left_out"),
-			number("warnings", s.Warnings, "counts.warnings"),
-		}
-		for i := range troubles[1:5] {
-			troubles[i+1].Bad = troubles[i+1].Value != "0"
-		}
-		page.Totals = append(page.Totals, some(4, troubles...)...)
+			number("warnings", s.Warnings, "counts.warnings"))...)
 		for i, path := range o.Paths {
 			page.Trees[i].Facts = append(r.manifestFacts(path, s), page.Trees[i].Facts...)
 		}

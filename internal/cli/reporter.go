@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 )
@@ -19,14 +20,15 @@ import (
 // reporter handles the failures and warnings of one run. It prints them, logs them, and keeps
 // them for the JSON output and the HTML report.
 type reporter struct {
-	screen  *printer
-	results *results    // lines on standard output; they are flushed before each message
-	log     *fileLog    // may be nil
-	quiet   bool        // print no warnings
-	json    bool        // keep the lists below
-	page    *htmlReport // of --report; may be nil
-	cmd     *cobra.Command
-	start   time.Time
+	screen   *printer
+	results  *results      // lines on standard output; they are flushed before each message
+	log      *fileLog      // may be nil
+	progress progress.Mode // of --progress
+	quiet    bool          // print no warnings, and show progress only if --progress asks for it
+	json     bool          // keep the lists below
+	page     *htmlReport   // of --report; may be nil
+	cmd      *cobra.Command
+	start    time.Time
 
 	mu struct {
 		sync.Mutex
@@ -91,10 +93,26 @@ func (r *reporter) printRest() {
 	}
 }
 
-// newReporter returns the reporter of a command.
-func newReporter(cmd *cobra.Command) *reporter {
+// newReporter returns the reporter of a command, and opens its log. The error is a usage error.
+func newReporter(cmd *cobra.Command, f *outputFlags) (*reporter, error) {
+	if f.logFormat != logText && f.logFile == "" {
+		return nil, usagef("--log-format needs --log-file")
+	}
+	log, err := openLog(f.logFile, f.logFormat)
+	if err != nil {
+		return nil, usagef("%s", logError(err))
+	}
 	screen := &printer{w: cmd.ErrOrStderr()}
-	return &reporter{cmd: cmd, start: time.Now(), screen: screen, results: newResults(cmd.OutOrStdout(), screen)}
+	return &reporter{
+		screen:   screen,
+		results:  newResults(cmd.OutOrStdout(), screen),
+		log:      log,
+		progress: f.progress,
+		quiet:    f.quiet,
+		json:     f.json,
+		cmd:      cmd,
+		start:    time.Now(),
+	}, nil
 }
 
 // print prints a message on standard error. The caller has quoted its parts.
@@ -130,24 +148,20 @@ func (r *reporter) warningAt(where, path, target string, err error) {
 // failure reports a failure. path and target may be empty. If err is a [failure.FileError], its
 // path and target take precedence.
 func (r *reporter) failure(path, target string, err error) {
-	r.problem(&r.mu.errors, "failed", path, target, err)
+	r.problem(r.printEqual, &r.mu.errors, "failed", path, target, err)
 }
 
 // silentFailure logs and counts a failure, but prints no message.
 func (r *reporter) silentFailure(path, target string, err error) {
-	r.problemAs(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
+	r.problem(func(message, string) {}, &r.mu.errors, "failed", path, target, err)
 }
 
 // mismatch reports content that differs from its expected digest.
 func (r *reporter) mismatch(path, target string, err error) {
-	r.problem(&r.mu.mismatches, "mismatch", path, target, err)
+	r.problem(r.printEqual, &r.mu.mismatches, "mismatch", path, target, err)
 }
 
-func (r *reporter) problem(count *int64, title, path, target string, err error) {
-	r.problemAs(r.printEqual, count, title, path, target, err)
-}
-
-func (r *reporter) problemAs(print func(message, string), count *int64, title, path, target string, err error) {
+func (r *reporter) problem(print func(message, string), count *int64, title, path, target string, err error) {
 	text, stage := quotedError(err), failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](err); ok {
 		path, target, stage, err = f.Path, f.Target, f.Stage, f.Err

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -54,25 +55,20 @@ without failures is not copied again.`,
 		if err := flags.checkRun(cmd, args); err != nil {
 			return err
 		}
-		plan, err := openPlan(args[0])
+		store, closePlan, err := openPlan(args[0])
 		if err != nil {
 			return err
 		}
-		defer plan.dir.Close()
-		if plan.store.Plan.Kind == shard.KindVerify {
-			if err := refuseCopyFlags(cmd); err != nil {
-				return err
-			}
-		}
+		defer closePlan()
 		flags.plan = args[0]
-		o, err := flags.task(plan.store, args[1:])
+		if err := flags.fill(cmd, store, args[1:]); err != nil {
+			return err
+		}
+		indexes, err := flags.indexes(cmd, len(store.Plan.Shards))
 		if err != nil {
 			return err
 		}
-		if o.indexes, err = flags.indexes(cmd, len(plan.store.Plan.Shards)); err != nil {
-			return err
-		}
-		return flags.run(cmd, o, run)
+		return flags.run(cmd, store, indexes, run)
 	}
 	return cmd
 }
@@ -116,37 +112,21 @@ func (f *runFlags) checkRun(cmd *cobra.Command, args []string) error {
 	return f.check(cmd)
 }
 
-// shardTask is the work of one command: shards of a plan.
-type shardTask struct {
-	store   *shard.Store
-	options engine.Options
-	indexes []int
-}
-
-// task combines the options of the plan with those of this task. paths, if any, replace the
+// fill combines the options of the plan with those of this task. paths, if any, replace the
 // source and the destinations of the plan.
-func (f *runFlags) task(s *shard.Store, paths []string) (*shardTask, error) {
+func (f *runFlags) fill(cmd *cobra.Command, s *shard.Store, paths []string) error {
 	if s.Plan.Kind == shard.KindVerify {
-		return f.checkTask(s, paths)
+		return f.fillChecks(cmd, s, paths)
 	}
-	if len(paths) == 1 {
-		return nil, usagef("the destination is missing; give SRC and all DST, or neither")
-	}
-	o, err := engine.OptionsOfPlan(s.Plan)
+	o, err := copyOptions(f.plan, s, paths)
 	if err != nil {
-		return nil, failure.Refuse("plan %s: %s", quote.Name(f.plan), quote.Text(err.Error()))
-	}
-	if len(paths) > 0 {
-		if len(paths)-1 != len(o.Targets) {
-			return nil, usagef("the plan has %s, but %d are given", plural(int64(len(o.Targets)), "destination"), len(paths)-1)
-		}
-		o.Source, o.Targets = paths[0], paths[1:]
+		return err
 	}
 	own := &f.options
 	o.Workers, o.Memory, o.BlockSize, o.QueueSize = own.Workers, own.Memory, own.BlockSize, own.QueueSize
 	o.BytesPerSecond, o.DirtyWindow, o.Cache, o.FailFast = own.BytesPerSecond, own.DirtyWindow, own.Cache, own.FailFast
 	f.options = *o
-	return &shardTask{store: s, options: *o}, nil
+	return nil
 }
 
 // arrayVariables are the environment variables in which batch systems pass the index of a task.
@@ -219,30 +199,22 @@ type shardResult struct {
 type runSummary struct{ shards []shardResult }
 
 // run runs the shards of a task, one after the other.
-func (f *runFlags) run(cmd *cobra.Command, task *shardTask, run shardRunner) error {
-	page, err := openCopyReport(cmd, &task.options, "")
+func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run shardRunner) error {
+	r, err := newCopyReporter(cmd, &f.copyFlags, &f.options)
 	if err != nil {
-		return err
-	}
-	r := &copyReporter{reporter: newReporter(cmd), flags: &f.copyFlags, several: len(task.options.Targets) > 1, html: page}
-	r.listing.memory = listingMemory
-	if err := r.use(&f.outputFlags); err != nil {
 		return err
 	}
 	if f.checks != nil {
 		run = f.checkShard(r)
 	} else {
-		task.options.Report = r.event
-		r.logStart(&task.options)
+		r.begin(&f.options)
 	}
-	return runCommand(cmd, job[shardTask, runSummary]{
+	return runCommand(cmd, job[engine.Options, runSummary]{
 		reporter: r.reporter,
-		progress: f.progress,
-		quiet:    f.quiet,
 		advice:   "; run the same command again to continue",
-		options:  task,
-		run: func(ctx context.Context, t *shardTask, c *counters.Set) (*runSummary, error) {
-			return f.copyShards(ctx, t, r, run, c)
+		options:  &f.options,
+		run: func(ctx context.Context, _ *engine.Options, c *counters.Set) (*runSummary, error) {
+			return f.runShards(ctx, s, indexes, r, run, c)
 		},
 		finish: func(s *runSummary, result outcome) outcome {
 			return f.finish(cmd.OutOrStdout(), r, s, result)
@@ -250,11 +222,11 @@ func (f *runFlags) run(cmd *cobra.Command, task *shardTask, run shardRunner) err
 	})
 }
 
-func (f *runFlags) copyShards(ctx context.Context, t *shardTask, r *copyReporter, run shardRunner, c *counters.Set) (*runSummary, error) {
+func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int, r *copyReporter, run shardRunner, c *counters.Set) (*runSummary, error) {
 	all := &runSummary{}
-	for _, index := range t.indexes {
+	for _, index := range indexes {
 		name := "shard " + strconv.Itoa(index)
-		summary, err := run(ctx, &t.options, t.store, index, shard.AttemptOptions{Waiting: func() {
+		summary, err := run(ctx, &f.options, s, index, shard.AttemptOptions{Waiting: func() {
 			if !f.quiet {
 				r.print(name + ": another task has begun this shard; waiting until that task ends, or has not renewed its counter for two minutes")
 			}
@@ -263,7 +235,7 @@ func (f *runFlags) copyShards(ctx context.Context, t *shardTask, r *copyReporter
 		_, result.before = errors.AsType[*shard.FinishedError](err)
 		refused := errors.As(err, new(*failure.RefusedError))
 		if ctx.Err() == nil && !refused {
-			state, statusErr := t.store.Status(index)
+			state, statusErr := s.Status(index)
 			result.finished = state.Finished != nil
 			if err == nil {
 				err = statusErr
@@ -275,29 +247,20 @@ func (f *runFlags) copyShards(ctx context.Context, t *shardTask, r *copyReporter
 		case refused || ctx.Err() != nil:
 			return all, err
 		default:
-			r.failure("", "", &shardError{name, err})
+			r.failure("", "", fmt.Errorf("%s: %w", name, err))
 		}
-		if t.options.FailFast && summary != nil && summary.Errors+summary.Mismatches > 0 {
+		if f.options.FailFast && summary != nil && summary.Errors+summary.Mismatches > 0 {
 			break
 		}
 	}
 	return all, nil
 }
 
-// shardError is an error of one shard.
-type shardError struct {
-	shard string
-	err   error
-}
-
-func (e *shardError) Error() string { return e.shard + ": " + e.err.Error() }
-func (e *shardError) Unwrap() error { return e.err }
-
 // finish ends the log and prints the summary.
 func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, result outcome) outcome {
 	for _, s := range all.shards {
 		if s.summary != nil {
-			result = result.or(outcome{failed: s.summary.Errors > 0, mismatched: s.summary.Mismatches > 0, conflicts: s.summary.Conflicts > 0})
+			result = result.or(outcomeOfCopy(s.summary))
 		}
 		if !s.finished && !s.before && result.signal == nil {
 			result.failed = true

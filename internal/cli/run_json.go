@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"math"
-
 	"github.com/seed65876f4f/sealift/internal/engine"
 )
 
@@ -20,12 +18,10 @@ type runJSON struct {
 
 // shardRunJSON is the result of one shard.
 type shardRunJSON struct {
-	Index        int                  `json:"index"`
-	State        string               `json:"state"` // "finished", "finished before" or "not finished"
-	Counts       countsJSON           `json:"counts"`
-	Bytes        int64                `json:"bytes"`
-	Seconds      float64              `json:"seconds"`
-	Rate         float64              `json:"rate"` // bytes per second
+	Index  int        `json:"index"`
+	State  string     `json:"state"` // "finished", "finished before" or "not finished"
+	Counts countsJSON `json:"counts"`
+	amountJSON
 	ResumedFiles int64                `json:"resumed_files"`
 	ResumedBytes int64                `json:"resumed_bytes"`
 	Targets      []shardRunTargetJSON `json:"targets"` // empty if the shard was not begun
@@ -67,11 +63,7 @@ func newShardRunJSON(index int, state string, s *engine.Summary) shardRunJSON {
 	if s == nil {
 		return report
 	}
-	report.Counts = countsJSON{
-		entriesJSON: entriesJSON(s.Counts), Files: s.Files, Directories: s.Directories, Links: s.Links, HardLinks: s.HardLinks,
-		Specials: s.Specials, Skipped: s.Skipped, Conflicts: s.Conflicts, Mismatches: s.Mismatches, Errors: s.Errors, Warnings: s.Warnings,
-	}
-	report.Bytes, report.Seconds, report.Rate = s.Bytes, s.Elapsed.Seconds(), math.Round(rate(s.Bytes, s.Elapsed))
+	report.Counts, report.amountJSON = newCountsJSON(s, s.Mismatches, s.Errors), newAmountJSON(s.Bytes, s.Elapsed)
 	report.ResumedFiles, report.ResumedBytes = s.ResumedFiles, s.ResumedBytes
 	for _, t := range s.Targets {
 		target := shardRunTargetJSON{
@@ -79,8 +71,7 @@ func newShardRunJSON(index int, state string, s *engine.Summary) shardRunJSON {
 			Present: t.Present, Verified: t.Verified, Cached: t.Cached,
 		}
 		if t.Lost != nil {
-			text := errorText(t.Lost)
-			target.Lost = &text
+			target.Lost = new(t.Lost.Error())
 		}
 		report.Targets = append(report.Targets, target)
 	}

@@ -63,20 +63,20 @@ func (f *scriptFlags) check(cmd *cobra.Command, args []string) (err error) {
 
 // print prints the script for the remaining shards of the plan in the directory path.
 func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
-	plan, err := openPlan(path)
+	store, closePlan, err := openPlan(path)
 	if err != nil {
 		return err
 	}
-	defer plan.dir.Close()
-	progress, err := plan.store.Progress(cmd.Context())
+	defer closePlan()
+	progress, err := store.Progress(cmd.Context())
 	if err == nil {
-		err = plan.store.CheckAbandoned()
+		err = store.CheckAbandoned()
 	}
 	if err != nil {
-		return failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
+		return refusePlan(path, err)
 	}
 	job := &submit.Job{
-		Plan:           plan.store.Plan,
+		Plan:           store.Plan,
 		Left:           slices.Sorted(slices.Values(append(progress.Unfinished(), progress.Failed()...))),
 		Tasks:          f.tasks,
 		BytesPerSecond: f.bytesPerSecond,

@@ -63,18 +63,18 @@ func unitFactor(unit string) (factor int64, ok bool) {
 
 // appendHuman appends n in the largest unit of which it is at least one. Below ten units, it adds
 // one decimal: 4.0, 37. power is the power of base that is the unit. The result is that of
-// human_readable in gnulib; divide chooses how it rounds.
-func appendHuman(b []byte, n, base uint64, divide func(n, by uint64) uint64) (_ []byte, power int) {
+// human_readable in gnulib, rounded up.
+func appendHuman(b []byte, n, base uint64) (_ []byte, power int) {
 	size := uint64(1)
 	for n/size >= base {
 		power, size = power+1, size*base
 	}
 	// size is at most 2^60, so that ten times the rest fits into 64 bits.
-	if tenths := n/size*10 + divide(n%size*10, size); power > 0 && tenths < 100 {
+	if tenths := n/size*10 + divideUp(n%size*10, size); power > 0 && tenths < 100 {
 		b = strconv.AppendUint(b, tenths/10, 10)
 		return append(b, '.', '0'+byte(tenths%10)), power
 	}
-	whole := divide(n, size)
+	whole := divideUp(n, size)
 	if whole == base { // rounded up to the next unit
 		return append(b, "1.0"...), power + 1
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
@@ -55,8 +54,8 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		if err != nil {
 			return err
 		}
-		r := newReporter(cmd)
-		if err := r.use(&flags.outputFlags); err != nil {
+		r, err := newReporter(cmd, &flags.outputFlags)
+		if err != nil {
 			return err
 		}
 		var gone atomic.Bool // the reader of standard output has closed the pipe
@@ -71,15 +70,10 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 				r.failure("", "", e.Err)
 			}
 		}
-		mode := flags.progress
-		if mode == progress.ModeAuto && typed(options) {
-			mode = progress.ModeNone // a bar would be in the middle of the typed text
-		}
 		started := false
 		return runCommand(cmd, job[stream.Options, stream.Summary]{
 			reporter: r,
-			progress: mode,
-			quiet:    flags.quiet,
+			quiet:    typed(options), // a bar would be in the middle of the typed text
 			options:  options,
 			run: func(ctx context.Context, o *stream.Options, c *counters.Set) (*stream.Summary, error) {
 				c.BytesOnly.Store(true)

@@ -1,25 +1,21 @@
 package cli
 
 import (
-	"math"
-
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
 // streamJSON is the JSON output of stream.
 type streamJSON struct {
-	Schema   int                `json:"schema"`
-	Complete bool               `json:"complete"` // the input was read as far as was asked for
-	Bytes    int64              `json:"bytes"`    // written to the output that has most
-	Seconds  float64            `json:"seconds"`
-	Rate     float64            `json:"rate"` // bytes per second
-	In       recordsJSON        `json:"in"`
-	Outputs  []streamOutputJSON `json:"outputs"`
-	Digests  []digestJSON       `json:"digests"`
-	Manifest *streamManifest    `json:"manifest"` // null if none was written
-	Failures []failureJSON      `json:"failures"`
-	Warnings []warningJSON      `json:"warnings"`
-	ExitCode int                `json:"exit_code"`
+	Schema     int                `json:"schema"`
+	Complete   bool               `json:"complete"` // the input was read as far as was asked for
+	amountJSON                    // Bytes are those of the output that has most
+	In         recordsJSON        `json:"in"`
+	Outputs    []streamOutputJSON `json:"outputs"`
+	Digests    []digestJSON       `json:"digests"`
+	Manifest   *streamManifest    `json:"manifest"` // null if none was written
+	Failures   []failureJSON      `json:"failures"`
+	Warnings   []warningJSON      `json:"warnings"`
+	ExitCode   int                `json:"exit_code"`
 }
 
 // recordsJSON counts full and partial blocks, as dd does.
@@ -44,17 +40,15 @@ func newStreamJSON(o *stream.Options, s *stream.Summary, r *reporter, result out
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := streamJSON{
-		Schema:   jsonSchema,
-		Complete: s.Complete,
-		Bytes:    s.Bytes,
-		Seconds:  s.Elapsed.Seconds(),
-		Rate:     math.Round(rate(s.Bytes, s.Elapsed)),
-		In:       recordsJSON(s.In),
-		Outputs:  []streamOutputJSON{},
-		Digests:  digestsJSON(o.Hashes, s.Digests),
-		Failures: list(r.mu.failures),
-		Warnings: list(r.mu.warnings),
-		ExitCode: result.code(),
+		Schema:     jsonSchema,
+		Complete:   s.Complete,
+		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
+		In:         recordsJSON(s.In),
+		Outputs:    []streamOutputJSON{},
+		Digests:    digestsJSON(o.Hashes, s.Digests),
+		Failures:   list(r.mu.failures),
+		Warnings:   list(r.mu.warnings),
+		ExitCode:   result.code(),
 	}
 	for _, out := range s.Outputs {
 		report.Outputs = append(report.Outputs, streamOutputJSON{newNameJSON(out.Name), recordsJSON(out.Records), out.Bytes})

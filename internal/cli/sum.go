@@ -43,8 +43,8 @@ itself. Its lines for other files stay while these files exist.
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := newReporter(cmd)
-		if err := r.use(&flags.outputFlags); err != nil {
+		r, err := newReporter(cmd, &flags.outputFlags)
+		if err != nil {
 			return err
 		}
 		var listed []manifest.Entry
@@ -67,8 +67,6 @@ itself. Its lines for other files stay while these files exist.
 		}
 		return runCommand(cmd, job[sum.Options, sum.Summary]{
 			reporter: r,
-			progress: flags.progress,
-			quiet:    flags.quiet,
 			run:      run,
 			options:  options,
 			finish: func(s *sum.Summary, result outcome) outcome {
@@ -183,7 +181,7 @@ func (f *sumFlags) checkMHL(cmd *cobra.Command) error {
 		}
 	}
 	if f.mhl.kind.classic {
-		o.MediaList = &sum.MediaList{Creator: *mhlCreator(), Hashes: f.mhl.kind.hashes}
+		o.MediaList = &sum.MediaList{Creator: mhlCreator(), Hashes: f.mhl.kind.hashes}
 	}
 	return nil
 }
@@ -197,7 +195,7 @@ func (f *sumFlags) useMHL() (err error) {
 	case o.Only != nil:
 		return usagef("--files-from and --mhl contradict each other: a history lists a whole directory")
 	}
-	o.MHL = &sum.MHL{Creator: f.mhl.creator(""), Hashes: f.mhl.kind.hashes, DetectRenames: f.mhl.detectRenames}
+	o.MHL = &sum.MHL{Creator: f.mhl.creator(), Hashes: f.mhl.kind.hashes, DetectRenames: f.mhl.detectRenames}
 	o.MHL.Ignore, err = f.mhl.patterns(o.Filter)
 	return err
 }

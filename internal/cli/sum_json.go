@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"math"
 	"slices"
 	"strings"
 
@@ -13,10 +12,8 @@ import (
 // sumJSON is the JSON output of sum.
 type sumJSON struct {
 	headJSON
-	Counts   sumCountsJSON    `json:"counts"`
-	Bytes    int64            `json:"bytes"`
-	Seconds  float64          `json:"seconds"`
-	Rate     float64          `json:"rate"`       // bytes per second
+	Counts sumCountsJSON `json:"counts"`
+	amountJSON
 	Files    []sumFileJSON    `json:"files"`      // empty with --manifest
 	Manifest *sumManifestJSON `json:"manifest"`   // null if none was written
 	List     *listJSON        `json:"media_list"` // null without --mhl=classic
@@ -86,15 +83,13 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := sumJSON{
-		headJSON: r.head(),
-		Counts:   sumCountsJSON{Files: s.Files, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
-		Bytes:    s.Bytes,
-		Seconds:  s.Elapsed.Seconds(),
-		Rate:     math.Round(rate(s.Bytes, s.Elapsed)),
-		Files:    []sumFileJSON{},
-		Failures: list(r.mu.failures),
-		Warnings: list(r.mu.warnings),
-		ExitCode: result.code(),
+		headJSON:   r.head(),
+		Counts:     sumCountsJSON{Files: s.Files, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
+		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
+		Files:      []sumFileJSON{},
+		Failures:   list(r.mu.failures),
+		Warnings:   list(r.mu.warnings),
+		ExitCode:   result.code(),
 	}
 	if s.Manifest != "" {
 		report.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
-	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
@@ -55,9 +54,9 @@ func plural(n int64, noun string) string { return units.Plural(n, noun) }
 func grouped(n int64) string { return units.Grouped(n) }
 
 func sizeAndTime(bytes int64, elapsed time.Duration) string {
-	text := progress.Size(bytes) + " in " + duration(elapsed)
+	text := units.Size(bytes) + " in " + duration(elapsed)
 	if bytes > 0 {
-		text += ", " + progress.Rate(rate(bytes, elapsed))
+		text += ", " + units.Rate(rate(bytes, elapsed))
 	}
 	return text
 }
@@ -81,5 +80,5 @@ func duration(d time.Duration) string {
 	case seconds < 59.95:
 		return strconv.FormatFloat(seconds, 'f', 1, 64) + " s"
 	}
-	return progress.Clock(d)
+	return units.Clock(d)
 }

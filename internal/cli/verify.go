@@ -15,20 +15,11 @@ import (
 // manifestNames lists the first name of each kind of manifest, in lines that fit the help.
 func manifestNames() string {
 	const columns = 78
-	text, used := "", 0
+	var names []string
 	for _, kind := range manifest.AllFileNames() {
-		name := kind.Patterns[0] + ","
-		switch {
-		case text == "":
-			used = len(name)
-		case used+len(" ")+len(name) > columns:
-			text, used = text+"\n", len(name)
-		default:
-			text, used = text+" ", used+len(" ")+len(name)
-		}
-		text += name
+		names = append(names, kind.Patterns[0])
 	}
-	return strings.TrimSuffix(text, ",") + "."
+	return strings.Join(wrap(strings.Join(names, ", ")+".", columns), "\n")
 }
 
 func newVerifyCmd(run runner[verify.Options, verify.Summary]) *cobra.Command {
@@ -70,36 +61,20 @@ PATH. --hash-file is another name of this flag.`,
 		if err != nil {
 			return err
 		}
-		page, err := openVerifyReport(cmd, options, flags.report)
+		r, err := newVerifyReporter(cmd, &flags.outputFlags, options, flags.silent)
 		if err != nil {
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r := &verifyReporter{newReporter(cmd), flags.silent, len(options.Paths) > 1}
-		if err := r.use(&flags.outputFlags); err != nil {
-			return err
-		}
-		r.page = page
-		options.Report = r.result
-		if page != nil {
-			options.Each = r.checked
-		}
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
-			progress: flags.progress,
-			quiet:    flags.silent || flags.quiet,
+			quiet:    flags.silent,
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
+			watch:    func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
-				result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
-				if result.signal == nil {
-					s.Warnings += flags.selection.warnUnmet(r.reporter, options.Only)
-				}
-				result = r.writeReport(options, s, result)
-				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
-					"missing", s.Missing, "elapsed", s.Elapsed)
+				result = r.finish(options, s, &flags.selection, result)
 				switch {
 				case flags.json:
 					printJSON(stdout, newVerifyJSON(s, r, result))

@@ -3,8 +3,9 @@ package cli
 import (
 	"io"
 	"log/slog"
-	"math"
 	"strings"
+
+	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -20,6 +21,26 @@ type verifyReporter struct {
 	several bool // there are several directories: names begin with their directory
 }
 
+// newVerifyReporter opens the log and the HTML report of a verification with the options o, and
+// returns its reporter, which o then reports to.
+func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options, silent bool) (*verifyReporter, error) {
+	page, err := openVerifyReport(cmd, o, flags.report)
+	if err != nil {
+		return nil, err
+	}
+	base, err := newReporter(cmd, flags)
+	if err != nil {
+		return nil, err
+	}
+	base.page = page
+	r := &verifyReporter{base, silent, len(o.Paths) > 1}
+	o.Report = r.result
+	if page != nil {
+		o.Each = r.checked
+	}
+	return r, nil
+}
+
 // result is verify.Options.Report.
 func (r *verifyReporter) result(v verify.Result) {
 	name := r.name(v)
@@ -33,22 +54,14 @@ func (r *verifyReporter) result(v verify.Result) {
 		r.line(name, "MISSING")
 		r.recordResult(&r.mu.mismatches, v, "missing")
 	case verify.Unreadable:
-		r.trouble(name, "verify: ", v)
-		if !r.json { // the message above has the cause
-			r.line(name, "FAILED open or read")
-		}
+		r.trouble(&r.mu.errors, name, "verify: ", v)
+		r.textLine(name, "FAILED open or read")
 	case verify.Incomplete:
-		r.print(quoted(name) + ": " + quotedError(v.Err))
-		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
-		if !r.json {
-			r.line(name, "INCOMPLETE")
-		}
+		r.trouble(&r.mu.mismatches, name, "", v)
+		r.textLine(name, "INCOMPLETE")
 	case verify.Invalid:
-		r.print(quoted(name) + ": " + quotedError(v.Err))
-		r.recordResult(&r.mu.mismatches, v, errorText(v.Err))
-		if !r.json {
-			r.line(name, "INVALID")
-		}
+		r.trouble(&r.mu.mismatches, name, "", v)
+		r.textLine(name, "INVALID")
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
 		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest lists it"})
@@ -57,7 +70,7 @@ func (r *verifyReporter) result(v verify.Result) {
 	case verify.Warning:
 		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
 	case verify.Failure:
-		r.trouble(name, "", v)
+		r.trouble(&r.mu.errors, name, "", v)
 	}
 }
 
@@ -97,13 +110,20 @@ func (r *verifyReporter) line(name, verdict string) {
 	}
 }
 
-// trouble reports that an entry could not be checked, and why.
-func (r *verifyReporter) trouble(name, stage string, v verify.Result) {
+// textLine is line, but prints nothing with --json. Use it after a message that has the cause.
+func (r *verifyReporter) textLine(name, verdict string) {
+	if !r.json {
+		r.line(name, verdict)
+	}
+}
+
+// trouble prints the cause of a result that is neither a match nor a mismatch, and records it.
+func (r *verifyReporter) trouble(count *int64, name, stage string, v verify.Result) {
 	if name = quoted(name); name != "" {
 		name += ": "
 	}
 	r.print(name + stage + quotedError(v.Err))
-	r.recordResult(&r.mu.errors, v, errorText(v.Err))
+	r.recordResult(count, v, errorText(v.Err))
 }
 
 // recordResult logs a failed line of a manifest, and calls record.
@@ -112,6 +132,17 @@ func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string
 	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
+}
+
+// finish adds the counts of the summary to the outcome, writes the report, and ends the log.
+func (r *verifyReporter) finish(o *verify.Options, s *verify.Summary, selected *selection, result outcome) outcome {
+	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+	if result.signal == nil {
+		s.Warnings += selected.warnUnmet(r.reporter, o.Only)
+	}
+	result = r.writeReport(o, s, result)
+	return r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
+		"missing", s.Missing, "elapsed", s.Elapsed)
 }
 
 // maxManifestRows is how many rows of a summary name manifests. A directory may have one
@@ -204,10 +235,8 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 // verifyJSON is the JSON output of verify.
 type verifyJSON struct {
 	headJSON
-	Counts    verifyCountsJSON     `json:"counts"`
-	Bytes     int64                `json:"bytes"`
-	Seconds   float64              `json:"seconds"`
-	Rate      float64              `json:"rate"` // bytes per second
+	Counts verifyCountsJSON `json:"counts"`
+	amountJSON
 	Manifests []verifyManifestJSON `json:"manifests"`
 	Failures  []failureJSON        `json:"failures"`
 	Unlisted  []unlistedJSON       `json:"unlisted"`
@@ -261,14 +290,12 @@ func newVerifyJSON(s *verify.Summary, r *verifyReporter, result outcome) verifyJ
 			Warnings:   s.Warnings,
 			Cached:     s.Cached,
 		},
-		Bytes:     s.Bytes,
-		Seconds:   s.Elapsed.Seconds(),
-		Rate:      math.Round(rate(s.Bytes, s.Elapsed)),
-		Manifests: []verifyManifestJSON{},
-		Failures:  list(r.mu.failures),
-		Unlisted:  list(r.mu.unlisted),
-		Warnings:  list(r.mu.warnings),
-		ExitCode:  result.code(),
+		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
+		Manifests:  []verifyManifestJSON{},
+		Failures:   list(r.mu.failures),
+		Unlisted:   list(r.mu.unlisted),
+		Warnings:   list(r.mu.warnings),
+		ExitCode:   result.code(),
 	}
 	manifests := map[string]int{} // by directory
 	for _, m := range s.Manifests {

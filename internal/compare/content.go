@@ -210,10 +210,9 @@ func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (t
 			if !going[i+1] {
 				continue
 			}
-			switch own := <-lanes[i+1].pieces; {
-			case own.err != nil:
+			if own := <-lanes[i+1].pieces; own.err != nil {
 				w.failed(j, s, failure.StageRead, own.err)
-			default:
+			} else {
 				s.compareBlock(off, first.data, own.data, size)
 			}
 			if s.failed || s.differs {

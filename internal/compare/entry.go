@@ -78,7 +78,11 @@ func (w *worker) do(ctx context.Context, j *job) {
 // examine checks which trees have the entry, and compares it between them.
 func (w *worker) examine(ctx context.Context, j *job) {
 	if j.kinds[0] == fsys.Regular {
-		defer w.run.counters.Files.Add(1)
+		defer func() {
+			if ctx.Err() == nil { // a stopped run has not compared the file
+				w.run.counters.Files.Add(1)
+			}
+		}()
 	}
 	var have, same []int // trees; same: A and the trees whose entry is equal to A's
 	for _, i := range j.dir.trees {
@@ -300,7 +304,9 @@ func (w *worker) content(ctx context.Context, j *job, a *side, others []*side) b
 		}
 		n := w.contents(ctx, j, files)
 		j.bytes = n
-		w.progress(max(a.info.Size-n, 0))
+		if ctx.Err() == nil {
+			w.progress(max(a.info.Size-n, 0))
+		}
 		for _, s := range files {
 			j.cached = j.cached || w.run.opts.Cache != pipe.CacheKeep && s.reading != nil && !s.reading.FromDevice
 		}

@@ -256,37 +256,18 @@ func least(d *folder, lists []*fsys.Listing, at []int) (name string, isDir, more
 			continue
 		}
 		n, dir := l.Name(at[i]), l.Kind(at[i]) == fsys.Directory
-		if !more || compareEntries(n, dir, name, isDir) < 0 {
+		if !more || fsys.CompareForManifest(n, dir, name, isDir) < 0 {
 			name, isDir, more = n, dir, true
 		}
 	}
 	return name, isDir, more
 }
 
-// compareEntries compares two names of a directory in the order of full paths. A directory
-// sorts as "name/".
-func compareEntries(a string, aDir bool, b string, bDir bool) int {
-	n := min(len(a), len(b))
-	if c := strings.Compare(a[:n], b[:n]); c != 0 {
-		return c
-	}
-	next := func(name string, dir bool) int {
-		switch {
-		case len(name) > n:
-			return int(name[n])
-		case dir:
-			return '/'
-		}
-		return 0
-	}
-	return next(a, aDir) - next(b, bDir)
-}
-
 // kindOf finds a directory, or any other type, in a sorted listing. It returns Unknown if
 // the name is not listed.
 func kindOf(l *fsys.Listing, name string, isDir bool) fsys.Kind {
 	i := sort.Search(l.Len(), func(i int) bool {
-		return compareEntries(l.Name(i), l.Kind(i) == fsys.Directory, name, isDir) >= 0
+		return fsys.CompareForManifest(l.Name(i), l.Kind(i) == fsys.Directory, name, isDir) >= 0
 	})
 	if i < l.Len() && l.Name(i) == name && (l.Kind(i) == fsys.Directory) == isDir {
 		return l.Kind(i)

@@ -13,32 +13,29 @@ import (
 // withoutManifests returns the trees in which the entry, which A lacks, is not a manifest
 // written by Sealift.
 func (w *worker) withoutManifests(j *job, have []int) []int {
-	var algorithms []hash.Algorithm
-	file := "" // the file that a manifest with this name would list
 	for _, a := range hash.Algorithms() {
-		is, of := isManifestName(j.name, a)
-		if is {
-			algorithms, file = append(algorithms, a), of
+		is, file := isManifestName(j.name, a)
+		if !is {
+			continue
 		}
+		return slices.DeleteFunc(slices.Clone(have), func(tree int) bool {
+			if j.kinds[tree] != fsys.Regular {
+				return false
+			}
+			dir, err := j.dir.handles[tree].Acquire()
+			if err != nil {
+				return false
+			}
+			defer j.dir.handles[tree].Release()
+			return isOwnManifest(dir, j.name, file, a)
+		})
 	}
-	if algorithms == nil {
-		return have
-	}
-	return slices.DeleteFunc(slices.Clone(have), func(tree int) bool {
-		if j.kinds[tree] != fsys.Regular {
-			return false
-		}
-		dir, err := j.dir.handles[tree].Acquire()
-		if err != nil {
-			return false
-		}
-		defer j.dir.handles[tree].Release()
-		return slices.ContainsFunc(algorithms, func(a hash.Algorithm) bool { return isOwnManifest(dir, j.name, file, a) })
-	})
+	return have
 }
 
-// isManifestName reports whether Sealift uses the name for a manifest of a hash. It may be
-// that of a tree at one of its levels, or NAME.sha256 beside the file NAME.
+// isManifestName reports whether Sealift uses the name for a manifest of a hash; at most one
+// hash has it. It may be the name for a tree at one of its levels, or NAME.sha256 beside the
+// file NAME. file is NAME then.
 func isManifestName(name string, a hash.Algorithm) (is bool, file string) {
 	if name == a.FileName() {
 		return true, ""

@@ -2,11 +2,8 @@ package compare
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -77,12 +74,7 @@ func isBelow(dir, above string) bool {
 }
 
 // reason returns the text of an error without the path, which the message already contains.
-func reason(err error) string {
-	if failed, ok := errors.AsType[*fs.PathError](err); ok {
-		err = failed.Err
-	}
-	return quote.Text(err.Error())
-}
+func reason(err error) string { return quote.Text(fsys.BareError(err).Error()) }
 
 // walkFirst visits the selected entries of A in a separate walk. It returns false if the
 // root cannot be opened again, which the merge reports.
@@ -141,24 +133,11 @@ func (s *search) Failed(_ *walk.Dir, _ string, err error) {
 // startScan counts the files of A and their bytes, ahead of the comparison, if progress is
 // shown. stop ends it and waits for it.
 func (r *run) startScan(ctx context.Context) (stop func()) {
-	c := r.counters
-	if !c.CountTotals {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	times := int64(1)
+	counter := walk.Counter{Counters: r.counters, Times: 1}
 	if r.opts.Quick {
-		times = 0
+		counter.Times = 0
 	}
-	var scan sync.WaitGroup
-	scan.Go(func() {
-		counter := walk.Counter{Counters: c, Times: times}
-		if r.walkFirst(ctx, counter, walk.Options{Found: counter.Found}) && ctx.Err() == nil {
-			c.ScanDone.Store(true)
-		}
+	return r.counters.CountAhead(ctx, func(ctx context.Context) bool {
+		return r.walkFirst(ctx, counter, walk.Options{Found: counter.Found})
 	})
-	return func() {
-		cancel()
-		scan.Wait()
-	}
 }

@@ -4,6 +4,7 @@ package counters
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 )
 
@@ -55,7 +56,10 @@ type Set struct {
 	BytesOnly    atomic.Bool  // There are no files to count.
 	ReadBack     Work         // Of a copy: what --verify reads, once at each destination. Totals are 0 before it begins.
 
-	workers      workers
+	workers struct {
+		sync.Mutex
+		list []*Worker
+	}
 	destinations atomic.Pointer[[]*Destination]
 	// CountTotals makes a run count the totals ahead of the work, and name the files in
 	// flight. Set it before the run begins if these are shown.

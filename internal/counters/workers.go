@@ -2,17 +2,8 @@ package counters
 
 import (
 	"slices"
-	"sync"
 	"sync/atomic"
 )
-
-// workers are the workers of a run, with the names of their files in flight.
-type workers struct {
-	mu struct {
-		sync.Mutex
-		list []*Worker
-	}
-}
 
 // Worker has the name of the file that one goroutine is working on. Its methods may be called
 // on nil, and do nothing then.
@@ -26,9 +17,9 @@ func (c *Set) NewWorker() *Worker {
 		return nil
 	}
 	w := &Worker{}
-	c.workers.mu.Lock()
-	defer c.workers.mu.Unlock()
-	c.workers.mu.list = append(c.workers.mu.list, w)
+	c.workers.Lock()
+	defer c.workers.Unlock()
+	c.workers.list = append(c.workers.list, w)
 	return w
 }
 
@@ -51,10 +42,10 @@ func (w *Worker) End() {
 // the previous call: Current returns it until that file is done, so that the display does not
 // change too often.
 func (c *Set) Current(last *string) *string {
-	c.workers.mu.Lock()
-	defer c.workers.mu.Unlock()
+	c.workers.Lock()
+	defer c.workers.Unlock()
 	var paths []*string
-	for _, w := range c.workers.mu.list {
+	for _, w := range c.workers.list {
 		if path := w.path.Load(); path != nil {
 			paths = append(paths, path)
 		}

@@ -70,6 +70,14 @@ func (r *run) collect() {
 	}
 }
 
+// dropLines lets the collector drop lines of a destination's earlier manifests. A dry run keeps
+// them, and may have no catalog.
+func (r *run) dropLines(t *target, drop func(*catalog.Catalog)) {
+	if t.catalog != nil && !r.opts.DryRun {
+		r.messages <- message{do: func() { drop(t.catalog) }}
+	}
+}
+
 // sync waits until the collector has processed all messages that were sent before. Until the next
 // message is sent, the caller may use the data of the collector.
 func (r *run) sync() {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -145,7 +146,7 @@ func (dd *destDir) prepare(r *run) destState {
 		return destRefused
 	case err != nil:
 		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
-			r.messages <- message{do: func() { t.catalog.DropBelow(dd.src.Path()) }}
+			r.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused

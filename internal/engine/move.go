@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -223,8 +224,8 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 		return errNameTaken
 	}
 	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name
-		c, file := p.target.catalog, e.manifestPath(p)
-		r.messages <- message{do: func() { c.Drop(file) }}
+		file := e.manifestPath(p)
+		r.dropLines(p.target, func(c *catalog.Catalog) { c.Drop(file) })
 	}
 	return inStage(failure.StageCheck, err)
 }

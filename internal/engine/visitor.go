@@ -30,7 +30,7 @@ func (treeCopy) enter(r *run, d *walk.Dir) bool {
 		}
 		return false
 	}
-	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+	if r.bagMode != bagMake && d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
 		r.unlisted.Store(d, true)
 	}
 	return true
@@ -81,7 +81,7 @@ func (r *run) send(j job) {
 }
 
 // isListed reports whether manifests list the files of a directory. They do not list those of
-// an ASC MHL history.
+// an ASC MHL history, except in a new bag, whose manifests list the complete payload.
 func (r *run) isListed(d *walk.Dir) bool {
 	for ; d != nil; d = d.Parent {
 		if _, found := r.unlisted.Load(d); found {

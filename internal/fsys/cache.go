@@ -27,8 +27,8 @@ func AlignedBuffer(size int) []byte {
 // DirectAlignment has probably reached the end of the file. readAligned checks that with
 // size, because the next read, from there, may be refused (EINVAL) or use the page cache. A
 // file system may also return short reads: if the file continues, readAligned repeats the
-// read from the last multiple. It returns lost if a read makes no progress.
-func readAligned(p []byte, off int64, pread func([]byte, int64) (int, error), size func() (int64, error), lost error) (int, error) {
+// read from the last multiple. It returns errNoProgress if a read makes none.
+func readAligned(p []byte, off int64, pread func([]byte, int64) (int, error), size func() (int64, error)) (int, error) {
 	for total, furthest := 0, 0; ; {
 		n, err := pread(p[total:], off+int64(total))
 		total += n
@@ -44,7 +44,7 @@ func readAligned(p []byte, off int64, pread func([]byte, int64) (int, error), si
 			return total, err
 		}
 		if total <= furthest {
-			return total, lost
+			return total, errNoProgress
 		}
 		furthest = total
 		total -= between

@@ -6,7 +6,7 @@ import "golang.org/x/sys/unix"
 // open(2)). ZFS and most other file systems may ignore the request, so fromDevice is always
 // false.
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
-	err = setFlag(f.fd, unix.O_DIRECT, on)
+	err = setDirectFlag(f.fd, on)
 	if err == unix.EINVAL {
 		err = unix.ENOTSUP
 	}

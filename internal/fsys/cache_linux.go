@@ -87,7 +87,7 @@ func (f *File) dontNeed(off, n int64) { _ = unix.Fadvise(f.fd, off, n, unix.FADV
 func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if !on {
 		f.direct.Store(false)
-		return false, setFlag(f.fd, unix.O_DIRECT, false)
+		return false, setDirectFlag(f.fd, false)
 	}
 	var st unix.Statx_t // STATX_DIOALIGN is new in Linux 6.1; older kernels ignore it
 	known := unix.Statx(f.fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st) == nil &&
@@ -95,7 +95,7 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 	if known && (st.Dio_offset_align == 0 || st.Dio_offset_align > DirectAlignment || st.Dio_mem_align > DirectAlignment) {
 		return false, unix.ENOTSUP
 	}
-	err = setFlag(f.fd, unix.O_DIRECT, true)
+	err = setDirectFlag(f.fd, true)
 	if err == nil && !known {
 		err = f.tryDirect()
 	}
@@ -117,7 +117,7 @@ func (f *File) tryDirect() error {
 		_, err = f.pread(AlignedBuffer(DirectAlignment), (size+DirectAlignment-1)&^(DirectAlignment-1))
 	}
 	if err != nil {
-		_ = setFlag(f.fd, unix.O_DIRECT, false)
+		_ = setDirectFlag(f.fd, false)
 	}
 	return err
 }
@@ -148,11 +148,11 @@ func (f *File) pwrite(p []byte, off int64) (int, error) {
 		rest = len(p)
 		f.direct.Store(false)
 	}
-	if err := setFlag(f.fd, unix.O_DIRECT, false); err != nil {
+	if err := setDirectFlag(f.fd, false); err != nil {
 		return 0, err
 	}
 	n, err := f.pwriteCached(p[:rest], off)
-	if f.direct.Load() && setFlag(f.fd, unix.O_DIRECT, true) != nil {
+	if f.direct.Load() && setDirectFlag(f.fd, true) != nil {
 		f.direct.Store(false) // from now on, writes use the cache
 	}
 	return n, err
@@ -224,15 +224,15 @@ func (f *File) inMetadata(fileSystem uint32) bool {
 	if place == inBlocks {
 		return false
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return f.fstat(&st) }); err != nil {
+	info, err := f.stat()
+	if err != nil {
 		return true
 	}
-	if st.Size == 0 || st.Size > inlineLimit {
+	if info.Size == 0 || info.Size > inlineLimit {
 		return false
 	}
 	if place == inBlocksOrEntry {
-		return st.Blocks == 0
+		return info.Blocks == 0
 	}
 	extent, err := f.firstExtent()
 	return err != nil || extent&(fiemapInline|fiemapUnknown) != 0
@@ -259,13 +259,7 @@ func (f *File) firstExtent() (flags uint32, err error) {
 		}
 	}
 	m.length, m.flags, m.count = 1<<63-1, fiemapSync, 1
-	err = retry(func() error {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(f.fd), fsIocFiemap, uintptr(unsafe.Pointer(&m)))
-		if errno != 0 {
-			return errno
-		}
-		return nil
-	})
+	err = ioctl(f.fd, fsIocFiemap, unsafe.Pointer(&m))
 	if err != nil || m.mapped == 0 {
 		return 0, err
 	}

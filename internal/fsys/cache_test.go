@@ -40,10 +40,7 @@ func (f *oddFile) pread(p []byte, off int64) (int, error) {
 	return copy(p[:min(len(p), f.most)], f.data[min(int(off), len(f.data)):]), nil
 }
 
-var (
-	errBoom = errors.New("boom")
-	errLost = errors.New("lost")
-)
+var errBoom = errors.New("boom")
 
 func TestReadAlignedNeverContinuesBetweenTwoSectors(t *testing.T) {
 	const most = 1 << 30
@@ -64,13 +61,13 @@ func TestReadAlignedNeverContinuesBetweenTwoSectors(t *testing.T) {
 			[]int64{0, 4096, 8192, 12288}},
 		{"answered in pieces", oddFile{data: data, most: 6000, size: len(data)}, 16384, len(data), nil,
 			[]int64{0, 4096, 8192}},
-		{"stuck", oddFile{data: data, most: 1000, size: len(data)}, 16384, 1000, errLost, []int64{0, 0}},
-		{"shorter than said", oddFile{data: data, most: most, size: 1 << 20}, 16384, len(data), errLost, []int64{0, 12288}},
+		{"stuck", oddFile{data: data, most: 1000, size: len(data)}, 16384, 1000, errNoProgress, []int64{0, 0}},
+		{"shorter than said", oddFile{data: data, most: most, size: 1 << 20}, 16384, len(data), errNoProgress, []int64{0, 12288}},
 		{"fails", oddFile{data: data, most: 4096, size: len(data), fail: 2}, 16384, 4096, errBoom, []int64{0, 4096}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			buf := make([]byte, c.room)
-			n, err := readAligned(buf, 0, c.file.pread, func() (int64, error) { return int64(c.file.size), nil }, errLost)
+			n, err := readAligned(buf, 0, c.file.pread, func() (int64, error) { return int64(c.file.size), nil })
 			require.Equal(t, c.err, err)
 			require.Equal(t, c.want, n)
 			require.True(t, bytes.Equal(c.file.data[:n], buf[:n]), "content")
@@ -78,7 +75,7 @@ func TestReadAlignedNeverContinuesBetweenTwoSectors(t *testing.T) {
 		})
 	}
 	f := oddFile{data: data, most: most}
-	_, err := readAligned(make([]byte, 16384), 0, f.pread, func() (int64, error) { return 0, errBoom }, errLost)
+	_, err := readAligned(make([]byte, 16384), 0, f.pread, func() (int64, error) { return 0, errBoom })
 	require.Equal(t, errBoom, err)
 }
 

@@ -4,14 +4,14 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// setFlag sets or clears a flag of the open file (fcntl, F_SETFL).
-func setFlag(fd, flag int, on bool) error {
+// setDirectFlag sets or clears O_DIRECT of the open file (fcntl, F_SETFL).
+func setDirectFlag(fd int, on bool) error {
 	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err != nil {
 		return err
 	}
-	if flags &^= flag; on {
-		flags |= flag
+	if flags &^= unix.O_DIRECT; on {
+		flags |= unix.O_DIRECT
 	}
 	_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, flags)
 	return err

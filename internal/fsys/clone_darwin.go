@@ -82,16 +82,8 @@ func (d *Dir) openClone(name string) (*Pending, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := d.pending(o, name)
-	info, err := p.Stat()
-	if err == nil && !isOurTemp(info, uint32(unix.Geteuid())) { //nolint:gosec // a user's number
-		err = errNotOurTemp
-	}
-	if err != nil {
-		p.Close()
-		return nil, err
-	}
-	return p, nil
+	p, _, err := d.ourTemp(o, name, uint32(unix.Geteuid())) //nolint:gosec // a user's number
+	return p, err
 }
 
 // plain removes the permissions, times and listed extended attributes that a clone has from

@@ -1,7 +1,6 @@
 package fsys
 
 import (
-	"errors"
 	"io"
 	"os"
 
@@ -35,30 +34,20 @@ func (d *Dir) list(yield func(name []byte, ino uint64, kind Kind) (more bool)) e
 			return nil
 		}
 		if err != nil {
-			return bare(err)
+			return BareError(err)
 		}
 	}
-}
-
-// bare returns the system's error that package os has wrapped.
-func bare(err error) error {
-	var e unix.Errno
-	if errors.As(err, &e) {
-		return e
-	}
-	return err
 }
 
 // openObject uses O_SYMLINK, which opens a link itself. Objects that it does not open (fifos,
 // sockets, devices, unreadable ones) are reached through their directory by their name.
 func (d *Dir) openObject(name string) (Object, error) {
-	var st unix.Stat_t
-	err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) })
+	info, err := d.lstat(name)
 	if err != nil {
 		return Object{}, err
 	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFREG, unix.S_IFDIR, unix.S_IFLNK:
+	switch info.Kind {
+	case Regular, Directory, Symlink:
 		o, err := d.openAt(name, unix.O_RDONLY|unix.O_SYMLINK|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 		if err != unix.EACCES && err != unix.EPERM {
 			return o, err

@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"bytes"
 	"encoding/binary"
 	"sync"
 
@@ -39,13 +40,7 @@ func eachDirent(rest []byte, yield func(name []byte, ino uint64, kind Kind) (mor
 		if size < header || size > len(rest) {
 			return false, unix.EIO
 		}
-		name := rest[header:size]
-		for i, c := range name {
-			if c == 0 {
-				name = name[:i]
-				break
-			}
-		}
+		name, _, _ := bytes.Cut(rest[header:size], []byte{0})
 		if badName(name) { // since 5.4, the kernel checks names, too
 			return false, unix.EIO
 		}

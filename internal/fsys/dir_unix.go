@@ -160,14 +160,16 @@ func (d *Dir) mknod(name string, info Info) error {
 		return unix.EINVAL
 	}
 	err := mknodat(d.fd, name, format|0o600, info.Rdev)
-	var st unix.Stat_t
-	if err == unix.EIO && unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG {
-		if err := retry(func() error { return d.remove(name) }); err != nil {
-			return err
-		}
-		return unix.ENOTSUP
+	if err != unix.EIO {
+		return err
 	}
-	return err
+	if made, statErr := d.lstat(name); statErr != nil || made.Kind != Regular {
+		return err
+	}
+	if err := retry(func() error { return d.remove(name) }); err != nil {
+		return err
+	}
+	return unix.ENOTSUP
 }
 
 func (d *Dir) link(name string, to *Dir, newName string) error {
@@ -214,8 +216,7 @@ func (d *Dir) renameExclusively(oldName, newName string) error {
 	// that another process creates in between, but none of this process.
 	d.caps.look.Lock()
 	defer d.caps.look.Unlock()
-	var st unix.Stat_t
-	if err := unix.Fstatat(d.fd, newName, &st, unix.AT_SYMLINK_NOFOLLOW); err == nil {
+	if _, err := d.lstat(newName); err == nil {
 		return unix.EEXIST
 	} else if err != unix.ENOENT {
 		return err

@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -433,7 +434,8 @@ func TestMountSource(t *testing.T) {
 ` + "40 22 0:45 / /odd rw - fuse /dev/a\u0085b\u00a0c rw\n"
 	for id, want := range map[uint64]string{22: "proc", 36: "/dev/sda2", 365: "/dev/sdb", 3: "", 37: "", 1: "",
 		38: "/dev/b", 9: "", 39: "", 40: "/dev/a\u0085b\u00a0c"} {
-		require.Equal(t, want, mountSource(mounts, id), "%d", id)
+		_, _, source := mountOf(mounts, id)
+		require.Equal(t, want, source, "%d", id)
 	}
 }
 
@@ -443,16 +445,13 @@ func TestRotational(t *testing.T) {
 		claim, err := os.ReadFile("/sys/block/" + d.loop + "/queue/rotational")
 		require.NoError(t, err)
 		require.Equal(t, strings.TrimSpace(string(claim)) == "1", d.Rotational())
-		device, ok := d.mountedDevice()
-		require.True(t, ok)
 		var st unix.Stat_t
 		require.NoError(t, unix.Stat("/dev/"+d.loop, &st))
-		require.Equal(t, st.Rdev, device)
+		require.Equal(t, fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)), d.blockDevice())
 	}
 	d, _ := mountOn(t, "-t", "tmpfs", "tmpfs")
 	require.False(t, d.Rotational())
-	_, ok := d.mountedDevice()
-	require.False(t, ok)
+	require.Empty(t, d.blockDevice())
 }
 
 // A file that must leave nothing in the page cache is not copied through it.

@@ -27,7 +27,7 @@ func (f *File) ReadAt(p []byte, off int64) (int, error) {
 		return 0, err
 	}
 	if f.direct.Load() {
-		return readAligned(p, off, f.pread, f.size, errNoProgress)
+		return readAligned(p, off, f.pread, f.size)
 	}
 	total := 0
 	for total < len(p) {

@@ -50,15 +50,11 @@ func (f *Finder) Close() { f.closeFrom(0) }
 
 // Lstat describes the object at path. It follows no symbolic link.
 func (f *Finder) Lstat(path string) (Info, error) {
-	parts, err := elements(path)
+	dir, name, err := f.Parent(path)
 	if err != nil {
 		return Info{}, err
 	}
-	dir, err := f.enter(parts[:len(parts)-1])
-	if err != nil {
-		return Info{}, err
-	}
-	return dir.Lstat(parts[len(parts)-1])
+	return dir.Lstat(name)
 }
 
 // Parent returns the directory of path and the last name of path. It follows no symbolic link.

@@ -251,16 +251,6 @@ func (d *Dir) moved(err error, op Op, name string, to *Dir, newName string) erro
 	return to.entryChanged(err, Change{Op: op, Name: newName, FromDir: info.ID, From: name})
 }
 
-// linked reports to the disk that a file without a name got one in d, if err is nil, and
-// returns err.
-func (d *Dir) linked(err error, file *Object, name string) error {
-	if d.disk() == nil || err != nil {
-		return err
-	}
-	info, err := file.stat()
-	return d.entryChanged(err, Change{Op: OpLink, Name: name, Object: info})
-}
-
 // removed reports to the disk that d has lost an entry, if err is nil, and returns err.
 func (d *Dir) removed(err error, name string) error {
 	return d.entryChanged(err, Change{Op: OpRemove, Name: name})

@@ -52,12 +52,8 @@ func (s *Handles) Root(d *Dir) *Handle {
 // Child returns a handle of d, which was opened as name in h, and takes over d. The handle is
 // in use once: the caller must call Release.
 func (h *Handle) Child(name string, d *Dir, id ID) *Handle {
-	c := &Handle{set: h.set, parent: h, name: name, id: id, dir: d, users: 1}
-	h.set.mu.Lock()
-	h.set.mu.open++
-	victims := h.set.evict()
-	h.set.mu.Unlock()
-	closeAll(victims)
+	c := h.Unopened(name, id)
+	c.opened(d)
 	return c
 }
 
@@ -97,7 +93,7 @@ func (h *Handle) Acquire() (*Dir, error) {
 }
 
 // opened takes over d as the directory of h, which is then in use once. The caller holds
-// h.opening.
+// h.opening, unless no other goroutine knows h.
 func (h *Handle) opened(d *Dir) {
 	s := h.set
 	s.mu.Lock()

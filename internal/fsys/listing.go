@@ -2,6 +2,7 @@ package fsys
 
 import (
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -59,16 +60,15 @@ func (l *Listing) SetKind(i int, k Kind) { l.entries[i].kind = k }
 // paths in byte order. A directory sorts as "name/".
 func (l *Listing) SortForManifest() {
 	slices.SortFunc(l.entries, func(a, b listed) int {
-		return compareForManifest(l.name(a), a.kind == Directory, l.name(b), b.kind == Directory)
+		return CompareForManifest(l.name(a), a.kind == Directory, l.name(b), b.kind == Directory)
 	})
 }
 
-func compareForManifest(a string, aDir bool, b string, bDir bool) int {
+// CompareForManifest compares two names of a directory in the order of SortForManifest.
+func CompareForManifest(a string, aDir bool, b string, bDir bool) int {
 	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return int(a[i]) - int(b[i])
-		}
+	if c := strings.Compare(a[:n], b[:n]); c != 0 {
+		return c
 	}
 	return nextByte(a, aDir, n) - nextByte(b, bDir, n)
 }

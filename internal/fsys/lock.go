@@ -36,6 +36,9 @@ func (d *Dir) Lock(name string) (*Lock, error) {
 		}
 		o.Close()
 		if err != nil {
+			if created && !errors.Is(err, ErrLocked) {
+				_ = d.Remove(name)
+			}
 			return nil, err
 		}
 		// The last holder has removed it meanwhile: lock the new one.

@@ -93,7 +93,7 @@ func (d *Dir) renameExclusively(oldName, newName string) error {
 }
 
 // renameBy renames an entry through its handle.
-func (d *Dir) renameBy(rename func(h, dir windows.Handle, name string) error, oldName string, to *Dir, newName string) error {
+func (d *Dir) renameBy(rename renamer, oldName string, to *Dir, newName string) error {
 	h, err := openAt(d.h, oldName, windows.DELETE|windows.SYNCHRONIZE, windows.FILE_OPEN, 0)
 	if err != nil {
 		return err

@@ -157,6 +157,9 @@ func notKnown(err error) bool {
 		err == windows.STATUS_NOT_SUPPORTED || err == windows.STATUS_NOT_IMPLEMENTED
 }
 
+// renamer is renameHandle or replaceHandle.
+type renamer = func(h, dir windows.Handle, name string) error
+
 // renameHandle gives the object of h, which was opened with DELETE, another name. It never
 // replaces.
 func renameHandle(h, dir windows.Handle, name string) error {

@@ -1,6 +1,8 @@
 package fsys
 
 import (
+	"strings"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -51,11 +53,11 @@ func (o *Object) withXattrs(f func(fd int) error) error {
 	if !o.pathOnly {
 		return f(o.fd)
 	}
-	var st unix.Stat_t
-	if err := unix.Fstat(o.fd, &st); err != nil {
+	info, err := o.stat()
+	if err != nil {
 		return err
 	}
-	if t := st.Mode & unix.S_IFMT; t != unix.S_IFREG && t != unix.S_IFDIR {
+	if info.Kind != Regular && info.Kind != Directory {
 		return unix.ENOTSUP
 	}
 	fd, err := retryN(func() (int, error) {
@@ -130,10 +132,6 @@ func (o *Object) removexattr(name string) error {
 // knownSpace reports whether x/sys/unix can map a name. For others its Fsetxattr
 // loses the error and reports success.
 func knownSpace(name string) bool {
-	for _, prefix := range [...]string{"user.", "system."} {
-		if len(name) > len(prefix) && name[:len(prefix)] == prefix {
-			return true
-		}
-	}
-	return false
+	space, rest, _ := strings.Cut(name, ".")
+	return (space == "user" || space == "system") && rest != ""
 }

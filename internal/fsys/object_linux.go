@@ -2,6 +2,7 @@ package fsys
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"unsafe"
@@ -18,12 +19,11 @@ var errNoProc = fmt.Errorf("/proc is not mounted: %w", unix.EPERM)
 
 func (o *Object) procPath() string { return o.calls().procFD + strconv.Itoa(o.fd) }
 
-// byProc calls f with the path of an O_PATH descriptor in /proc. If that path does not exist,
-// /proc is not mounted.
-func (o *Object) byProc(f func(path string) error) error {
-	err := f(o.procPath())
+// procError returns the error of a call with the procPath of an O_PATH descriptor. If that path
+// does not exist, /proc is not mounted.
+func procError(err error) error {
 	if err == unix.ENOENT {
-		err = errNoProc
+		return errNoProc
 	}
 	return err
 }
@@ -37,6 +37,17 @@ func setTimespec(ts *unix.Timespec, t Time) {
 	ts.Sec += secondsOf(t)
 }
 
+// ioctl calls ioctl(2) with the address of a structure.
+func ioctl(fd int, request uintptr, structure unsafe.Pointer) error {
+	return retry(func() error {
+		_, _, e := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), request, uintptr(structure))
+		if e != 0 {
+			return e
+		}
+		return nil
+	})
+}
+
 func (o *Object) fstat(st *unix.Stat_t) error { return unix.Fstat(o.fd, st) }
 
 func (o *Object) chown(uid, gid int) error {
@@ -48,7 +59,7 @@ func (o *Object) chown(uid, gid int) error {
 
 func (o *Object) chmod(mode uint32) error {
 	if o.pathOnly {
-		err := o.byProc(func(path string) error { return unix.Chmod(path, mode) })
+		err := procError(unix.Chmod(o.procPath(), mode))
 		if err == errNoProc {
 			err = unix.Fchmodat(o.fd, "", mode, unix.AT_EMPTY_PATH) // Linux 6.6
 		}
@@ -62,7 +73,7 @@ func (o *Object) chmod(mode uint32) error {
 
 func (o *Object) setTimes(atime, mtime, _ Time) error {
 	if o.pathOnly {
-		err := o.byProc(func(path string) error { return setTimesAt(unix.AT_FDCWD, path, atime, mtime, 0) })
+		err := procError(setTimesAt(unix.AT_FDCWD, o.procPath(), atime, mtime, 0))
 		if err == errNoProc {
 			err = setTimesAt(o.fd, "", atime, mtime, unix.AT_EMPTY_PATH) // Linux 5.8
 		}
@@ -100,7 +111,14 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	if err != nil {
 		return nil, err
 	}
-	return valuesOf(splitNames(names[:n]), keep, o.getxattr)
+	listed := slices.DeleteFunc(splitNames(names[:n]), isSecondACL)
+	return valuesOf(listed, keep, o.getxattr)
+}
+
+// isSecondACL reports whether name is an attribute in which XFS lists an ACL for a second time, to
+// root only. Setting or removing the attribute changes the ACL.
+func isSecondACL(name string) bool {
+	return name == "trusted.SGI_ACL_FILE" || name == "trusted.SGI_ACL_DEFAULT"
 }
 
 func (o *Object) getxattr(name string) ([]byte, error) {
@@ -108,12 +126,8 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 	for {
 		n, err := retryN(func() (int, error) {
 			if o.pathOnly {
-				var n int
-				err := o.byProc(func(path string) (err error) {
-					n, err = unix.Getxattr(path, name, value)
-					return err
-				})
-				return n, err
+				n, err := unix.Getxattr(o.procPath(), name, value)
+				return n, procError(err)
 			}
 			return unix.Fgetxattr(o.fd, name, value)
 		})
@@ -130,12 +144,8 @@ func (o *Object) getxattr(name string) ([]byte, error) {
 
 func (o *Object) listxattr(dest []byte) (int, error) {
 	if o.pathOnly {
-		var n int
-		err := o.byProc(func(path string) (err error) {
-			n, err = unix.Listxattr(path, dest)
-			return err
-		})
-		return n, err
+		n, err := unix.Listxattr(o.procPath(), dest)
+		return n, procError(err)
 	}
 	return unix.Flistxattr(o.fd, dest)
 }
@@ -165,14 +175,14 @@ func (d *Dir) mayHaveXattrs(name string) bool {
 
 func (o *Object) setxattr(name string, value []byte) error {
 	if o.pathOnly {
-		return o.byProc(func(path string) error { return unix.Setxattr(path, name, value, 0) })
+		return procError(unix.Setxattr(o.procPath(), name, value, 0))
 	}
 	return unix.Fsetxattr(o.fd, name, value, 0)
 }
 
 func (o *Object) removexattr(name string) error {
 	if o.pathOnly {
-		return o.byProc(func(path string) error { return unix.Removexattr(path, name) })
+		return procError(unix.Removexattr(o.procPath(), name))
 	}
 	return unix.Fremovexattr(o.fd, name)
 }

@@ -60,6 +60,9 @@ func (d *Dir) syncFSReliable() bool { return false }
 // createUnnamed is not supported: only Linux has O_TMPFILE. Create uses a temporary name.
 func (d *Dir) createUnnamed(uint32) (*Pending, error) { return nil, errNotSupported }
 
+// mayHaveXattrs is true: these systems list only the extended attributes of open files.
+func (d *Dir) mayHaveXattrs(string) bool { return true }
+
 // CopyRange is not supported: handled is always false, and the refusal is for the pair of
 // devices. macOS has no call for it. FreeBSD has copy_file_range since 13.0, which x/sys/unix
 // lacks. Windows has one for complete files by their paths (CopyFile2).

@@ -84,9 +84,15 @@ func (d *Dir) Reopen(name string, owner uint32) (*Pending, Info, error) {
 	if err != nil {
 		return nil, Info{}, err
 	}
+	return d.ourTemp(o, name, owner)
+}
+
+// ourTemp takes over o, which was opened as the temporary name. The error is errNotOurTemp if
+// another file has its name meanwhile.
+func (d *Dir) ourTemp(o Object, name string, owner uint32) (*Pending, Info, error) {
 	p := d.pending(o, name)
 	info, err := p.Stat()
-	if err == nil && !isOurTemp(info, owner) { // exchanged meanwhile
+	if err == nil && !isOurTemp(info, owner) {
 		err = errNotOurTemp
 	}
 	if err != nil {
@@ -103,4 +109,30 @@ func (p *Pending) Name() string {
 		return ""
 	}
 	return p.temp
+}
+
+// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
+// returns an error for a file without a name. After an error the caller must call Abort.
+// Without one, Abort does nothing any more.
+func (p *Pending) Keep() error {
+	if p.temp == "" {
+		return errNoTemp
+	}
+	if err := p.closeFile(); err != nil {
+		return err
+	}
+	p.dir = nil
+	return nil
+}
+
+func (p *Pending) closeFile() error {
+	if p.closed {
+		return nil
+	}
+	p.closed = true
+	err := p.close()
+	if err == nil {
+		err = p.fault(OpCloseFile, "")
+	}
+	return err
 }

@@ -55,11 +55,11 @@ func (d *Dir) unnamedFiles() (*unnamedFiles, error) {
 	if known := d.files.Load(); known != nil {
 		return known, nil
 	}
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstat(d.fd, &st) }); err != nil {
+	info, err := d.stat()
+	if err != nil {
 		return nil, err
 	}
-	known, _ := d.caps.unnamed.LoadOrStore(infoOf(&st).ID.Dev, new(unnamedFiles))
+	known, _ := d.caps.unnamed.LoadOrStore(info.ID.Dev, new(unnamedFiles))
 	d.files.Store(known.(*unnamedFiles))
 	return known.(*unnamedFiles), nil
 }
@@ -72,14 +72,19 @@ func (p *Pending) linkable() bool { return p.linkUnnamed(".") == unix.EEXIST }
 // exists distinguishes a file system without O_TMPFILE that returns ENOENT from a removed
 // directory.
 func (d *Dir) exists() bool {
-	var st unix.Stat_t
-	return unix.Fstat(d.fd, &st) == nil && st.Nlink > 0
+	info, err := d.stat()
+	return err == nil && info.Nlink > 0
 }
 
 // linkUnnamed gives the file its first name. Before Linux 6.10, AT_EMPTY_PATH needs privilege
 // (ENOENT otherwise); then linkUnnamed uses /proc.
 func (p *Pending) linkUnnamed(name string) error {
-	return p.dir.linked(p.linkByDescriptor(name), &p.Object, name)
+	err := p.linkByDescriptor(name)
+	if err != nil || p.disk() == nil {
+		return err
+	}
+	info, err := p.stat()
+	return p.dir.entryChanged(err, Change{Op: OpLink, Name: name, Object: info})
 }
 
 func (p *Pending) linkByDescriptor(name string) error {

@@ -14,11 +14,11 @@ func (d *Dir) createTemp(name string) (Object, error) {
 // openTemp opens name if it is a temporary of the owner. It checks that first, because opening
 // can already have an effect on a device.
 func (d *Dir) openTemp(name string, owner uint32) (Object, error) {
-	var st unix.Stat_t
-	if err := retry(func() error { return unix.Fstatat(d.fd, name, &st, unix.AT_SYMLINK_NOFOLLOW) }); err != nil {
+	info, err := d.lstat(name)
+	if err != nil {
 		return Object{}, err
 	}
-	if !isOurTemp(infoOf(&st), owner) {
+	if !isOurTemp(info, owner) {
 		return Object{}, errNotOurTemp
 	}
 	return d.openAt(name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
@@ -26,20 +26,6 @@ func (d *Dir) openTemp(name string, owner uint32) (Object, error) {
 
 func isOurTemp(info Info, owner uint32) bool {
 	return info.Kind == Regular && info.Nlink == 1 && info.UID == owner
-}
-
-// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
-// returns an error for a file without a name. After an error the caller must call Abort.
-// Without one, Abort does nothing any more.
-func (p *Pending) Keep() error {
-	if p.temp == "" {
-		return errNoTemp
-	}
-	if err := p.closeFile(); err != nil {
-		return err
-	}
-	p.dir = nil
-	return nil
 }
 
 // Place renames the temporary, replaces an existing file of the new name, and leaves the file
@@ -121,16 +107,4 @@ func (p *Pending) Abort() (left bool) {
 		p.Close()
 	}
 	return left
-}
-
-func (p *Pending) closeFile() error {
-	if p.closed {
-		return nil
-	}
-	p.closed = true
-	err := p.close()
-	if err == nil {
-		err = p.fault(OpCloseFile, "")
-	}
-	return err
 }

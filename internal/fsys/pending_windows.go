@@ -28,27 +28,13 @@ func (d *Dir) openTemp(name string, _ uint32) (Object, error) {
 // isOurTemp ignores the owner, which is no number on Windows.
 func isOurTemp(info Info, _ uint32) bool { return info.Kind == Regular && info.Nlink == 1 }
 
-// Keep closes the file and leaves it under its temporary name, for Reopen in a later run. It
-// also closes the file after an error, as on Unix; Abort then removes the file by its name.
-func (p *Pending) Keep() error {
-	err := p.File.close()
-	p.closed = true
-	if err == nil {
-		err = p.fault(OpCloseFile, "")
-	}
-	if err == nil {
-		p.dir = nil
-	}
-	return err
-}
-
 // Place renames the temporary, replaces an existing file of the new name, and leaves the file
 // open. Keep closes it.
 func (p *Pending) Place(name string) error {
 	if err := p.fault(OpRename, name); err != nil {
 		return err
 	}
-	err := p.dir.moved(replaceHandle(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
+	err := p.renameBy(replaceHandle, name)
 	if err == nil {
 		p.temp = name
 	}
@@ -58,23 +44,13 @@ func (p *Pending) Place(name string) error {
 // Commit gives the complete file its name and closes it. The error is EEXIST if the name
 // exists. After an error the caller must call Abort.
 func (p *Pending) Commit(name string) error {
-	if err := p.fault(OpLink, name); err != nil {
-		return err
-	}
-	return p.finish(func() error {
-		return p.dir.moved(renameHandle(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
-	})
+	return p.finish(OpLink, renameHandle, name)
 }
 
 // CommitReplacing gives the complete file its name, replaces an existing file of that name
 // atomically, and closes it. After an error the caller must call Abort.
 func (p *Pending) CommitReplacing(name string) error {
-	if err := p.fault(OpRename, name); err != nil {
-		return err
-	}
-	return p.finish(func() error {
-		return p.dir.moved(replaceHandle(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
-	})
+	return p.finish(OpRename, replaceHandle, name)
 }
 
 // Abort closes and removes the file. left reports whether its temporary could not be removed.
@@ -96,13 +72,21 @@ func (p *Pending) Abort() (left bool) {
 
 // finish renames the file through its handle and closes it. On Windows, closing reports no
 // lost writes. FS.Fault is called before the name appears, as on Unix.
-func (p *Pending) finish(rename func() error) error {
+func (p *Pending) finish(op Op, rename renamer, name string) error {
+	if err := p.fault(op, name); err != nil {
+		return err
+	}
 	if err := p.fault(OpCloseFile, ""); err != nil {
 		return err
 	}
-	if err := rename(); err != nil {
+	if err := p.renameBy(rename, name); err != nil {
 		return err
 	}
 	p.dir = nil
 	return p.File.close()
+}
+
+// renameBy renames the file through its handle.
+func (p *Pending) renameBy(rename renamer, name string) error {
+	return p.dir.moved(rename(p.h, p.dir.h, name), OpRename, p.temp, p.dir, name)
 }

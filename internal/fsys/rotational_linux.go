@@ -3,7 +3,6 @@ package fsys
 import (
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -15,54 +14,30 @@ import (
 // measured speed is certain. The result is false if the disk is unknown, as behind a network
 // or FUSE.
 func (d *Dir) Rotational() bool {
-	var st unix.Stat_t
-	if err := retry(func() error { return d.fstat(&st) }); err != nil {
-		return false
-	}
-	device := st.Dev
-	if unix.Major(device) == 0 { // btrfs, and file systems without a device
-		var ok bool
-		if device, ok = d.mountedDevice(); !ok {
-			return false
-		}
-	}
-	return rotates(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(device), unix.Minor(device)))
+	device := d.blockDevice()
+	return device != "" && rotates("/sys/dev/block/"+device)
 }
 
-// mountedDevice returns the mounted device, or the first of several.
-func (d *Dir) mountedDevice() (device uint64, ok bool) {
-	var st unix.Statx_t // STATX_MNT_ID is new in Linux 5.8
-	if unix.Statx(d.fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
-		return 0, false
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
+// blockDevice returns the block device of the directory's file system, or the first of
+// several, as sysfs names it: "8:1". It returns "" if the device is unknown.
+func (d *Dir) blockDevice() string {
+	info, err := d.stat()
 	if err != nil {
-		return 0, false
+		return ""
 	}
-	source := mountSource(string(mounts), st.Mnt_id)
-	if !strings.HasPrefix(source, "/dev/") { // do not access a network mount
-		return 0, false
-	}
-	var node unix.Stat_t
-	if unix.Stat(source, &node) != nil || node.Mode&unix.S_IFMT != unix.S_IFBLK {
-		return 0, false
-	}
-	return node.Rdev, true
-}
-
-// mountSource returns the source of a mount from /proc/self/mountinfo, "" if the mount is not
-// listed: "36 35 98:0 /root /mnt rw shared:1 - ext3 /dev/root rw".
-func mountSource(mounts string, id uint64) string {
-	for line := range strings.Lines(mounts) {
-		if first, _, _ := strings.Cut(line, " "); first != strconv.FormatUint(id, 10) {
-			continue
+	device := info.ID.Dev
+	if unix.Major(device) == 0 { // btrfs, and file systems without a device
+		_, _, source := d.mount()
+		if !strings.HasPrefix(source, "/dev/") { // do not access a network mount
+			return ""
 		}
-		_, after, _ := strings.Cut(line, " - ")
-		if fields := strings.Split(after, " "); len(fields) > 1 { // spaces in names are escaped, so each space is a separator
-			return fields[1]
+		node, err := statPath(source)
+		if err != nil || node.Kind != BlockDevice {
+			return ""
 		}
+		device = node.Rdev
 	}
-	return ""
+	return fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
 }
 
 // rotates reads the properties of a block device in sysfs. dir is the path of its directory,

@@ -39,13 +39,7 @@ func isMemoryDevice(info Info) bool {
 // deviceSize returns the size of a block device in bytes.
 func deviceSize(fd int) (int64, error) {
 	var size uint64
-	err := retry(func() error {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.BLKGETSIZE64, uintptr(unsafe.Pointer(&size)))
-		if errno != 0 {
-			return errno
-		}
-		return nil
-	})
+	err := ioctl(fd, unix.BLKGETSIZE64, unsafe.Pointer(&size))
 	return int64(size), err
 }
 

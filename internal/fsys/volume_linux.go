@@ -1,7 +1,7 @@
 package fsys
 
 import (
-	"encoding/hex"
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,44 +16,48 @@ import (
 func (d *Dir) Volume() Volume {
 	var v Volume
 	v.Label, v.UUID = d.labelAndUUID()
-	var st unix.Stat_t
-	if err := retry(func() error { return d.fstat(&st) }); err != nil {
-		return v
-	}
-	var mounted unix.Statx_t
-	if unix.Statx(d.fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &mounted) == nil && mounted.Mask&unix.STATX_MNT_ID != 0 {
-		if mounts, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
-			v.FileSystem, v.Mount, v.Source = mountOf(string(mounts), mounted.Mnt_id)
-		}
-	}
-	device, ok := st.Dev, true
-	if unix.Major(device) == 0 { // btrfs, and file systems without a device
-		device, ok = d.mountedDevice()
-	}
-	if ok {
-		v.addDevice("/sys/dev/block", "/run/udev/data", fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device)))
+	v.FileSystem, v.Mount, v.Source = d.mount()
+	if device := d.blockDevice(); device != "" {
+		v.addDevice("/sys/dev/block", "/run/udev/data", device)
 	}
 	return v
 }
 
-// mountOf returns the type, the directory and the source of a mount from /proc/self/mountinfo.
+// mount returns the type, the directory and the source of the mount of the directory. They are
+// empty if the system does not report them.
+func (d *Dir) mount() (fileSystem, dir, source string) {
+	var st unix.Statx_t // STATX_MNT_ID is new in Linux 5.8
+	if unix.Statx(d.fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
+		return "", "", ""
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return "", "", ""
+	}
+	return mountOf(string(mounts), st.Mnt_id)
+}
+
+// mountOf returns the type, the directory and the source of a mount from /proc/self/mountinfo:
+// "36 35 98:0 /root /mnt rw shared:1 - ext3 /dev/root rw". Spaces in names are escaped, so each
+// space is a separator.
 func mountOf(mounts string, id uint64) (fileSystem, dir, source string) {
 	for line := range strings.Lines(mounts) {
 		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
 		front, back := strings.Split(before, " "), strings.Split(after, " ")
 		if front[0] == strconv.FormatUint(id, 10) && len(front) > 4 && len(back) > 1 {
-			return back[0], unescapeOctal(front[4]), unescapeOctal(back[1])
+			return back[0], unescape(front[4], `\`, 8), unescape(back[1], `\`, 8)
 		}
 	}
 	return "", "", ""
 }
 
-// unescapeOctal replaces "\040" and the like, by which the kernel escapes spaces.
-func unescapeOctal(s string) string {
+// unescape replaces escaped bytes. Each has four characters: prefix, and its number to the
+// base. The kernel escapes a space as "\040", udev as "\x20".
+func unescape(s, prefix string, base int) string {
 	var sb strings.Builder
 	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+		if strings.HasPrefix(s[i:], prefix) && i+3 < len(s) {
+			if n, err := strconv.ParseUint(s[i+len(prefix):i+4], base, 8); err == nil {
 				sb.WriteByte(byte(n))
 				i += 3
 				continue
@@ -73,17 +77,12 @@ func (v *Volume) addDevice(sysfs, udev, device string) {
 		text, _ := os.ReadFile(filepath.Join(disk, name))
 		return strings.TrimSpace(string(text))
 	}
-	first := func(field *string, candidates ...string) {
-		for _, c := range candidates {
-			if *field == "" {
-				*field = strings.TrimSpace(c)
-			}
-		}
-	}
-	first(&v.Label, unescapeHex(known["ID_FS_LABEL_ENC"]), known["ID_FS_LABEL"])
-	first(&v.UUID, known["ID_FS_UUID"])
-	first(&v.Model, unescapeHex(known["ID_MODEL_ENC"]), known["ID_MODEL"], inSysfs("device/model"))
-	first(&v.Serial, known["ID_SERIAL_SHORT"], inSysfs("device/serial"))
+	inUdev := func(name string) string { return strings.TrimSpace(known[name]) }
+	encoded := func(name string) string { return strings.TrimSpace(unescape(known[name], `\x`, 16)) }
+	v.Label = cmp.Or(v.Label, encoded("ID_FS_LABEL_ENC"), inUdev("ID_FS_LABEL"))
+	v.UUID = cmp.Or(v.UUID, inUdev("ID_FS_UUID"))
+	v.Model = cmp.Or(encoded("ID_MODEL_ENC"), inUdev("ID_MODEL"), inSysfs("device/model"))
+	v.Serial = cmp.Or(inUdev("ID_SERIAL_SHORT"), inSysfs("device/serial"))
 }
 
 // udevProperties reads the properties of a device, such as ID_MODEL, from the database
@@ -101,22 +100,6 @@ func udevProperties(file string) map[string]string {
 		}
 	}
 	return properties
-}
-
-// unescapeHex replaces "\x20" and the like, by which udev escapes spaces.
-func unescapeHex(s string) string {
-	var sb strings.Builder
-	for i := 0; i < len(s); i++ {
-		if strings.HasPrefix(s[i:], `\x`) && i+3 < len(s) {
-			if b, err := hex.DecodeString(s[i+2 : i+4]); err == nil {
-				sb.Write(b)
-				i += 3
-				continue
-			}
-		}
-		sb.WriteByte(s[i])
-	}
-	return sb.String()
 }
 
 // diskOf returns the directory in sysfs of the disk that has a partition, or on which an
@@ -147,23 +130,16 @@ const (
 // labelAndUUID queries the file system. Most file systems return one of the two.
 func (d *Dir) labelAndUUID() (label, uuid string) {
 	var name [256]byte
-	if d.ioctl(ioctlLabel, unsafe.Pointer(&name)) == nil {
+	if ioctl(d.fd, ioctlLabel, unsafe.Pointer(&name)) == nil {
 		label = unix.ByteSliceToString(name[:])
 	}
 	var id struct {
 		length uint8
 		bytes  [16]byte
 	}
-	if d.ioctl(ioctlUUID, unsafe.Pointer(&id)) == nil && int(id.length) == len(id.bytes) && id.bytes != [16]byte{} {
+	if ioctl(d.fd, ioctlUUID, unsafe.Pointer(&id)) == nil && int(id.length) == len(id.bytes) && id.bytes != [16]byte{} {
 		b := id.bytes
 		uuid = fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 	}
 	return label, uuid
-}
-
-func (d *Dir) ioctl(request uintptr, result unsafe.Pointer) error {
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(d.fd), request, uintptr(result)); errno != 0 {
-		return errno
-	}
-	return nil
 }

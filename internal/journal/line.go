@@ -81,14 +81,6 @@ func appendSum(b []byte, sum uint32) []byte {
 	return hex.AppendEncode(b, bytes[:])
 }
 
-func appendTime(b []byte, t fsys.Time) []byte {
-	b = append(strconv.AppendInt(b, t.Sec, 10), '.')
-	for unit := int64(1e8); unit > 0; unit /= 10 {
-		b = append(b, byte('0'+t.Nsec/unit%10))
-	}
-	return b
-}
-
 // The escapes of a path, so that each record is one line.
 var (
 	escaper   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`, "\x00", `\0`)
@@ -234,7 +226,7 @@ func parse(rest []byte) (f fields, err error) {
 	switch f.letter {
 	case fileLetter:
 		f.size = s.size("size")
-		f.mtime, f.ctime = s.time(), s.time()
+		f.mtime, f.ctime = s.time(s.word()), s.time(s.word())
 		f.list = s.digests()
 		f.path = s.path()
 	case partialLetter, writtenLetter:
@@ -242,7 +234,7 @@ func parse(rest []byte) (f fields, err error) {
 		if f.offset == 0 || f.offset > f.size {
 			s.fail("offset out of range")
 		}
-		f.mtime, f.ctime = s.time(), s.time()
+		f.mtime, f.ctime = s.time(s.word()), s.time(s.word())
 		if f.temp = s.word(); !validTemp(f.temp) {
 			s.fail("no name of a temporary")
 		}
@@ -252,7 +244,7 @@ func parse(rest []byte) (f fields, err error) {
 		f.path = s.path()
 	case checkpointLetter:
 		f.offset = s.size("offset")
-		f.time = s.lastTime()
+		f.time = s.time(s.rest)
 	case runLetter:
 		if f.id = s.rest; !validID(f.id) {
 			s.fail("no id")
@@ -276,7 +268,7 @@ func parseHeader(rest []byte) (h Header, err error) {
 	if !validID(id) {
 		s.fail("no id")
 	}
-	h.Begun = s.time()
+	h.Begun = s.time(s.word())
 	options := s.word()
 	if !validOptions(options) {
 		s.fail("no options")
@@ -323,18 +315,9 @@ func (s *scanner) size(what string) int64 {
 	return n
 }
 
-func (s *scanner) time() fsys.Time { return s.parseTime(s.word()) }
-
-// lastTime reads a time that ends at the end of the line.
-func (s *scanner) lastTime() fsys.Time { return s.parseTime(s.rest) }
-
-func (s *scanner) parseTime(text []byte) fsys.Time {
-	sec, nsec, _ := strings.Cut(string(text), ".")
-	var t fsys.Time
-	var errSec, errNsec error
-	t.Sec, errSec = strconv.ParseInt(sec, 10, 64)
-	t.Nsec, errNsec = strconv.ParseInt(nsec, 10, 64)
-	if errSec != nil || errNsec != nil || !validTime(t) || !bytes.Equal(appendTime(nil, t), text) {
+func (s *scanner) time(text []byte) fsys.Time {
+	t, ok := fsys.ParseTime(string(text))
+	if !ok {
 		s.fail("no time")
 	}
 	return t

@@ -33,8 +33,7 @@ var ErrDamaged = errors.New("journal is damaged")
 type Log struct {
 	Header Header
 	Size   int64 // bytes of the valid part, where a Writer continues
-	Torn   bool  // invalid bytes follow the valid part
-	Why    error // why the first line of these is not valid; nil unless Torn
+	Why    error // why the line after the valid part is not valid; nil if none follows
 
 	lines       *lookup.File
 	entries     []lookup.Entry     // file records that a checkpoint covers; paths are escaped
@@ -97,7 +96,7 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 		return nil, fmt.Errorf("%w: %w", ErrDamaged, cmp.Or(l.Why, errors.New("it is empty")))
 	}
 	if l.Why != nil {
-		l.Torn, l.Why = true, fmt.Errorf("at byte %d: %w", l.Size, l.Why)
+		l.Why = fmt.Errorf("at byte %d: %w", l.Size, l.Why)
 	}
 	l.setLoose()
 	l.lines.Cut(l.Size)

@@ -134,7 +134,7 @@ func TestContinue(t *testing.T) {
 	whole := s.bytes()
 	l, err := Read(bytes.NewReader(whole), int64(len(whole))-3)
 	require.NoError(t, err)
-	require.True(t, l.Torn)
+	require.Error(t, l.Why)
 	s.cut(l.Size)
 
 	w := Continue(&s.log, l.Header, l.Size)
@@ -149,7 +149,7 @@ func TestContinue(t *testing.T) {
 
 	l, err = Read(bytes.NewReader(log), int64(len(log)))
 	require.NoError(t, err)
-	require.False(t, l.Torn)
+	require.NoError(t, l.Why)
 	for path, want := range map[string]int64{"covered": 1, "lost": 0, "recorded again": 6, "torn": 0} {
 		f, _, ok, err := l.File(path)
 		require.NoError(t, err)
@@ -184,7 +184,7 @@ func TestStaleLines(t *testing.T) {
 	theirs.WriteString(stale)
 	l, err := Read(bytes.NewReader(theirs.Bytes()), int64(theirs.Len()))
 	require.NoError(t, err)
-	require.False(t, l.Torn, "%v", l.Why)
+	require.NoError(t, l.Why)
 
 	// Lines that this log had before it was cut are stale when it goes on: a
 	// second run writes over some of them.
@@ -299,7 +299,7 @@ func TestBadLines(t *testing.T) {
 		l, err := Read(strings.NewReader(string(log)+line), size+int64(len(line)))
 		require.NoError(t, err)
 		if bad == "" {
-			require.False(t, l.Torn, "%.99q: %v", rest, l.Why)
+			require.NoError(t, l.Why, "%.99q", rest)
 			require.Equal(t, size+int64(len(line)), l.Size, "%.99q", rest)
 			continue
 		}

@@ -13,7 +13,7 @@ func reread(t *testing.T, log []byte) *Log {
 	t.Helper()
 	l, err := Read(bytes.NewReader(log), int64(len(log)))
 	require.NoError(t, err)
-	require.False(t, l.Torn, "%v", l.Why)
+	require.NoError(t, l.Why)
 	return l
 }
 

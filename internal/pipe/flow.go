@@ -158,14 +158,38 @@ func (f *flow) close() {
 
 // lanes are the lanes of one file.
 type lanes struct {
-	list  []lane
+	list  []*lane
 	last  atomic.Int32 // index of the lane that was the last to release a block
 	group sync.WaitGroup
 }
 
+// lane is the queue of a consumer. A sender that finds it full continues when half of it is
+// empty. If it continued at each free place, the consumer would wake it for each piece: for
+// data in memory, that takes as long as a tenth of the hashing.
 type lane struct {
 	channel chan piece
 	place   timing.Place
+	waiting atomic.Bool   // the sender waits for room, or is about to
+	room    chan struct{} // tells the waiting sender that half of the queue is empty
+}
+
+// hasRoom reports whether half of the queue is empty.
+func (l *lane) hasRoom() bool { return len(l.channel) <= cap(l.channel)/2 }
+
+// waitForRoom waits until half of the queue is empty.
+func (l *lane) waitForRoom() {
+	l.waiting.Store(true)
+	if l.hasRoom() && l.waiting.CompareAndSwap(true, false) {
+		return // the consumer did not see that it waits
+	}
+	<-l.room
+}
+
+// received wakes the sender if it waits and half of the queue is empty.
+func (l *lane) received() {
+	if l.waiting.Load() && l.hasRoom() && l.waiting.CompareAndSwap(true, false) {
+		l.room <- struct{}{}
+	}
 }
 
 // startLanes starts a lane for each digest and each sink. The caller must close
@@ -182,17 +206,18 @@ func (f *flow) startLanes() *lanes {
 }
 
 func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clock)) {
-	channel := make(chan piece, f.pipe.QueueSize)
+	queue := &lane{channel: make(chan piece, f.pipe.QueueSize), place: place, room: make(chan struct{}, 1)}
 	i := int32(len(l.list))
-	l.list = append(l.list, lane{channel, place})
+	l.list = append(l.list, queue)
 	clock := f.clock.Aside()
 	l.group.Go(func() {
 		defer clock.Stop()
 		for {
-			q, open := receive(channel, clock)
+			q, open := receive(queue.channel, clock)
 			if !open {
 				return
 			}
+			queue.received()
 			consume(q, clock)
 			if q.block != nil {
 				if q.block.refs.Load() == 1 { // all other lanes have released it
@@ -219,13 +244,14 @@ func (l *lanes) send(q piece, clock *timing.Clock) {
 	if q.block != nil {
 		q.block.refs.Store(int32(len(l.list)))
 	}
-	for i := range l.list {
+	for _, queue := range l.list {
 		select {
-		case l.list[i].channel <- q:
+		case queue.channel <- q:
 		default:
-			clock.Wait(timing.Queue, l.list[i].place)
-			l.list[i].channel <- q
+			clock.Wait(timing.Queue, queue.place)
+			queue.waitForRoom()
 			clock.Resume()
+			queue.channel <- q // there is room: only this goroutine sends
 		}
 	}
 }
@@ -240,8 +266,8 @@ func (l *lanes) slowest() timing.Place {
 
 // close waits until the lanes have taken everything.
 func (l *lanes) close(clock *timing.Clock) {
-	for i := range l.list {
-		close(l.list[i].channel)
+	for _, queue := range l.list {
+		close(queue.channel)
 	}
 	l.waitFor(clock, l.group.Wait)
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -243,4 +244,38 @@ func TestASinkFailsAlone(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A consumer that wakes its sender for each piece does little else when data is in memory.
+func TestSenderOfAFullLaneContinuesWhenHalfOfItIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlow[*Sink](&Pipe{QueueSize: 4}, hash.NewSet(nil), nil, nil, timing.None)
+		f.lanes = &lanes{}
+		step := make(chan struct{})
+		var taken, sent atomic.Int64
+		f.lanes.add(f, timing.CPU, func(piece, *timing.Clock) {
+			<-step
+			taken.Add(1)
+		})
+		send := func() {
+			f.lanes.send(piece{}, f.clock)
+			sent.Add(1)
+		}
+		send()
+		synctest.Wait() // the consumer has this piece, so the next four fill the queue
+		go func() {
+			for range 11 {
+				send()
+			}
+			f.close()
+		}()
+		var sentAfter []int64
+		for taken.Load() < 12 {
+			synctest.Wait()
+			sentAfter = append(sentAfter, sent.Load())
+			step <- struct{}{}
+			synctest.Wait()
+		}
+		require.Equal(t, []int64{5, 5, 7, 7, 9, 9, 11, 11, 12, 12, 12, 12}, sentAfter)
+	})
 }

@@ -84,14 +84,14 @@ func (s snapshot) left() string {
 	if !ok || s.phase == counters.PhaseDone {
 		return strings.Repeat(" ", leftWidth)
 	}
-	return fmt.Sprintf("%*s", leftWidth, "ETA "+Clock(eta))
+	return fmt.Sprintf("%*s", leftWidth, "ETA "+units.Clock(eta))
 }
 
 // factsLine draws bytes, files and rates.
 func (s snapshot) factsLine(space int) string {
-	bytes, files := fmt.Sprintf("%7s", Size(s.bytes)), fmt.Sprintf("%5s", units.Count(s.files))
+	bytes, files := fmt.Sprintf("%7s", units.Size(s.bytes)), fmt.Sprintf("%5s", units.Count(s.files))
 	if s.totalsKnown {
-		bytes += "/" + Size(s.totalBytes)
+		bytes += "/" + units.Size(s.totalBytes)
 		files += "/" + units.Count(s.totalFiles)
 	}
 	fields := []field{{bytes, 1}}
@@ -99,8 +99,8 @@ func (s snapshot) factsLine(space int) string {
 		fields = append(fields, field{files + " files", 2})
 	}
 	return fit(append(fields,
-		field{fmt.Sprintf("%9s", Rate(s.rate)), 0},
-		field{fmt.Sprintf("avg %9s", Rate(s.average)), 3},
+		field{fmt.Sprintf("%9s", units.Rate(s.rate)), 0},
+		field{fmt.Sprintf("avg %9s", units.Rate(s.average)), 3},
 	), space)
 }
 

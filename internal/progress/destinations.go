@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // destination holds what is shown for one of several destinations.
@@ -32,7 +33,6 @@ const (
 // to all of them, so that the bytes at one of them are the bytes read, less its unwritten data.
 func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool) []destination {
 	var shown []destination
-	most, second := -1, int64(0)
 	for i, d := range c.Destinations() {
 		if i == len(s.destinations) {
 			s.destinations = append(s.destinations, newSampler(now))
@@ -50,18 +50,17 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool
 		at.add(x)
 		if why := d.Dropped.Load(); why != nil {
 			line.dropped = quote.Text(*why)
-		} else if most < 0 || line.unwritten > shown[most].unwritten {
-			if most >= 0 {
-				second = max(second, shown[most].unwritten)
-			}
-			most = i
-		} else {
-			second = max(second, line.unwritten)
 		}
 		shown = append(shown, line)
 	}
-	if most >= 0 {
-		shown[most].limits = shown[most].unwritten >= max(limitingBytes, limitingRatio*second)
+	for i := range shown {
+		least := int64(limitingBytes)
+		for k, other := range shown {
+			if k != i && other.dropped == "" {
+				least = max(least, limitingRatio*other.unwritten)
+			}
+		}
+		shown[i].limits = shown[i].dropped == "" && shown[i].unwritten >= least
 	}
 	return shown
 }
@@ -87,11 +86,11 @@ func destinationLines(list []destination, columns int, look Look) (lines []strin
 }
 
 func (d *destination) fields() []field {
-	fields := []field{{fmt.Sprintf("%9s", Rate(d.rate)), 0}}
+	fields := []field{{fmt.Sprintf("%9s", units.Rate(d.rate)), 0}}
 	if d.readBack {
-		return append(fields, field{fmt.Sprintf("%7s/%s verified", Size(d.bytes), Size(d.total)), 1})
+		return append(fields, field{fmt.Sprintf("%7s/%s verified", units.Size(d.bytes), units.Size(d.total)), 1})
 	}
-	fields = append(fields, field{fmt.Sprintf("%7s unwritten", Size(d.unwritten)), 2})
+	fields = append(fields, field{fmt.Sprintf("%7s unwritten", units.Size(d.unwritten)), 2})
 	if d.limits {
 		fields = append(fields, field{"limited by this disk", 1})
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // Mode selects how progress is shown.
@@ -163,9 +164,9 @@ func (p *Progress) finish() {
 // text returns the line of ModePlain and of the status signal.
 func (s snapshot) text() string {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "%s: %s", s.phase, Size(s.bytes))
+	fmt.Fprintf(&sb, "%s: %s", s.phase, units.Size(s.bytes))
 	if s.totalsKnown {
-		fmt.Fprintf(&sb, " of %s (%d%%)", Size(s.totalBytes), s.percent())
+		fmt.Fprintf(&sb, " of %s (%d%%)", units.Size(s.totalBytes), s.percent())
 	}
 	switch {
 	case s.bytesOnly:
@@ -174,9 +175,9 @@ func (s snapshot) text() string {
 	default:
 		fmt.Fprintf(&sb, ", %d files", s.files)
 	}
-	fmt.Fprintf(&sb, ", %s (average %s)", Rate(s.rate), Rate(s.average))
+	fmt.Fprintf(&sb, ", %s (average %s)", units.Rate(s.rate), units.Rate(s.average))
 	if eta, ok := s.eta(); ok {
-		fmt.Fprintf(&sb, ", %s left", Clock(eta))
+		fmt.Fprintf(&sb, ", %s left", units.Clock(eta))
 	}
 	return sb.String()
 }

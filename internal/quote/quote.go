@@ -57,6 +57,18 @@ func Plain(s string) string {
 	return s
 }
 
+// plainBytes are the bytes that need no quotes in a word of a shell.
+const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,+@%-"
+
+// Word returns a word of a command line for a shell: unchanged if it needs no quotes, and
+// like Name otherwise.
+func Word(s string) string {
+	if s != "" && strings.Trim(s, plainBytes) == "" {
+		return s
+	}
+	return Name(s)
+}
+
 // mnemonics are the bytes that ANSI-C quotes escape with one letter or with the byte itself.
 const (
 	mnemonics       = "\a\b\t\n\v\f\r\\'"

@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // Histogram counts files, and their bytes, by classes of a number.
 type Histogram struct {
 	classes []class
@@ -69,19 +71,15 @@ type bar struct {
 
 // bars returns the rows from the first class with a file to the last.
 func (h *Histogram) bars() (list []bar) {
-	first, last, most := -1, -1, int64(1)
-	for i, n := range h.files {
-		if n > 0 {
-			last = i
-			if first < 0 {
-				first = i
-			}
-		}
-		most = max(most, n)
-	}
+	first := slices.IndexFunc(h.files, func(n int64) bool { return n > 0 })
 	if first < 0 {
 		return nil
 	}
+	last := len(h.files) - 1
+	for h.files[last] == 0 {
+		last--
+	}
+	most := slices.Max(h.files)
 	for i := first; i <= last; i++ {
 		list = append(list, bar{h.classes[i].label, h.files[i], h.bytes[i], 100 * float64(h.files[i]) / float64(most)})
 	}

@@ -92,53 +92,36 @@ func (p *Place) existing(dir *fsys.Dir) (*fsys.Info, error) {
 	return &info, nil
 }
 
-// Inside reports whether the place is the directory dir or below it. It compares
-// identities, not names.
-func (p *Place) Inside(dir string) (bool, error) {
-	root, err := os.Stat(dir)
-	if err != nil {
-		return false, err
-	}
-	_, inside, err := p.below(root)
-	return inside, err
-}
-
-// Below returns the path of the place below the directory dir, "" if it is elsewhere.
-func (p *Place) Below(dir string) string {
-	root, err := os.Stat(dir)
+// Below returns the path of the place below the directory tree, "" if it is elsewhere or that
+// is unknown. It compares identities, not names.
+func (p *Place) Below(tree string) string {
+	root, err := os.Stat(tree)
 	if err != nil {
 		return ""
 	}
-	path, _, _ := p.below(root)
-	return path
-}
-
-// below climbs from the nearest directory that exists.
-func (p *Place) below(root fs.FileInfo) (path string, inside bool, err error) {
-	dir, rest := p.dir, p.name
-	for {
+	dir, below := p.dir, p.name
+	for { // climb to the nearest directory that exists
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil {
 			dir = real
 			break
 		}
 		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return "", false, err
+			return ""
 		}
-		dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest)
+		dir, below = filepath.Dir(dir), filepath.Join(filepath.Base(dir), below)
 	}
 	for {
 		info, err := os.Stat(dir)
-		if err != nil {
-			return "", false, err
+		switch {
+		case err != nil:
+			return ""
+		case os.SameFile(info, root):
+			return below
+		case dir == filepath.Dir(dir):
+			return ""
 		}
-		if os.SameFile(info, root) {
-			return rest, true, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", false, nil
-		}
-		dir, rest = filepath.Dir(dir), filepath.Join(filepath.Base(dir), rest)
+		dir, below = filepath.Dir(dir), filepath.Join(filepath.Base(dir), below)
 	}
 }
 

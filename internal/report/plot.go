@@ -128,13 +128,11 @@ func (s *Samples) highest() (rate float64) {
 // points are the corners of a line: each sample is a step as long as the sample.
 func (s *Samples) points(series int, total time.Duration, highest float64) string {
 	var sb strings.Builder
-	begin := time.Duration(0)
 	for i, end := range s.ends {
 		y := plotScale * (1 - s.rate(series, i)/highest)
-		for _, t := range []time.Duration{begin, end} {
+		for _, t := range []time.Duration{s.begin(i), end} {
 			fmt.Fprintf(&sb, "%.1f,%.1f ", plotScale*t.Seconds()/total.Seconds(), y)
 		}
-		begin = end
 	}
 	return strings.TrimSpace(sb.String())
 }

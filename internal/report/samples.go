@@ -79,16 +79,20 @@ func (s *Samples) join(k int) {
 	s.ends, s.bytes = s.ends[:joined], s.bytes[:joined*n]
 }
 
-// rate is the speed of a series in sample i, in bytes per second.
-func (s *Samples) rate(series, i int) float64 {
-	begin := time.Duration(0)
-	if i > 0 {
-		begin = s.ends[i-1]
-	}
-	if s.ends[i] <= begin {
+// begin returns when sample i begins: at the end of the one before it.
+func (s *Samples) begin(i int) time.Duration {
+	if i == 0 {
 		return 0
 	}
-	return float64(s.bytes[i*len(s.names)+series]) / (s.ends[i] - begin).Seconds()
+	return s.ends[i-1]
+}
+
+// rate is the speed of a series in sample i, in bytes per second.
+func (s *Samples) rate(series, i int) float64 {
+	if s.ends[i] <= s.begin(i) {
+		return 0
+	}
+	return float64(s.bytes[i*len(s.names)+series]) / (s.ends[i] - s.begin(i)).Seconds()
 }
 
 // Speed describes a series over a run.
@@ -106,9 +110,10 @@ func (s *Samples) Speed(series int) (speed Speed, ok bool) {
 		return Speed{}, false
 	}
 	n := len(s.names)
-	first, last := -1, -1
+	first, last, total := -1, -1, int64(0)
 	for i := range s.ends {
-		if s.bytes[i*n+series] > 0 {
+		if bytes := s.bytes[i*n+series]; bytes > 0 {
+			total += bytes
 			last = i
 			if first < 0 {
 				first = i
@@ -118,36 +123,27 @@ func (s *Samples) Speed(series int) (speed Speed, ok bool) {
 	if first < 0 {
 		return Speed{}, false
 	}
-	begins := func(i int) time.Duration {
-		if i == 0 {
-			return 0
-		}
-		return s.ends[i-1]
-	}
-	total := int64(0)
-	for i := first; i <= last; i++ {
-		total += s.bytes[i*n+series]
-	}
-	if d := s.ends[last] - begins(first); d > 0 {
-		speed.Average = float64(total) / d.Seconds()
+	length := s.ends[last] - s.begin(first)
+	if length > 0 {
+		speed.Average = float64(total) / length.Seconds()
 	}
 	speed.Slowest = -1
-	if s.ends[last]-begins(first) < leastSpells*leastSpell {
+	if length < leastSpells*leastSpell {
 		return speed, true
 	}
 	spell, from := int64(0), first
 	for i := first; i <= last; i++ {
 		spell += s.bytes[i*n+series]
-		for from < i && s.ends[i]-begins(from+1) >= leastSpell {
+		for from < i && s.ends[i]-s.begin(from+1) >= leastSpell {
 			spell -= s.bytes[from*n+series]
 			from++
 		}
-		d := s.ends[i] - begins(from)
+		d := s.ends[i] - s.begin(from)
 		if d < leastSpell {
 			continue
 		}
 		if rate := float64(spell) / d.Seconds(); speed.Slowest < 0 || rate < speed.Slowest {
-			speed.Slowest, speed.Spell, speed.At = rate, d, begins(from)
+			speed.Slowest, speed.Spell, speed.At = rate, d, s.begin(from)
 		}
 	}
 	return speed, true

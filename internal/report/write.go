@@ -105,6 +105,7 @@ func (p *Page) view() *view {
 		Ages:       histogramView{"Files by age: the time between the last change and this run", "age", p.Files.Ages.bars()},
 		Entries:    p.Files.Count(),
 		Listed:     p.Files.Listed() && p.Files.Count() > 0,
+		Reason:     p.Elsewhere,
 	}
 	if p.Command != "copy" && p.Command != "merge" {
 		v.TreesTitle = "Directories"
@@ -114,14 +115,8 @@ func (p *Page) view() *view {
 	for _, s := range p.Shares {
 		v.Shares = append(v.Shares, shareBar{s.Place, fmt.Sprintf("%.0f %%", 100*s.Part), percent(min(max(s.Part, 0), 1))})
 	}
-	switch {
-	case v.Listed:
-	case p.Files.Count() == 0 && p.Files.Listed():
+	if p.Files.Count() == 0 && p.Files.Listed() {
 		v.Reason = "No file was processed."
-	case p.Elsewhere != "":
-		v.Reason = p.Elsewhere
-	default:
-		v.Reason = units.Plural(v.Entries, "entry") + " are too many for a page."
 	}
 	return v
 }

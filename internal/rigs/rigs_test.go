@@ -72,8 +72,8 @@ func TestBenchMeasures(t *testing.T) {
 	fs, works := "tmpfs", []string{"many", "walk"}
 	tables := []string{"many, tmpfs:", "walk, tmpfs:", "goal: the time of"}
 	if long() {
-		fs, works = "tmpfs,ext4,btrfs", []string{"many", "none", "clones", "check", "walk", "cache", "uneven"}
-		tables = append(tables, "none one, tmpfs:", "check eight, tmpfs:", "clones many, btrfs:", "cache one, ext4:", "uneven, ext4:")
+		fs, works = "tmpfs,ext4,btrfs", []string{"many", "none", "clones", "check", "walk", "cache", "cold", "uneven"}
+		tables = append(tables, "none one, tmpfs:", "check eight, tmpfs:", "clones many, btrfs:", "cache one, ext4:", "cold many, ext4:", "uneven, ext4:")
 	}
 	out := runRig(t, "bench", append([]string{"--quick", "--peers=cp,openssl", "--fs=" + fs}, works...)...)
 	for _, table := range tables {

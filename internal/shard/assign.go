@@ -191,9 +191,10 @@ type assignment struct {
 }
 
 // assign makes the assignment in one pass over all entries.
-func (p *Planner) assign(ctx context.Context, groups []linkGroup, cost int64, shards int) (*assignment, error) {
+func (p *Planner) assign(ctx context.Context, groups []linkGroup) (*assignment, error) {
+	shards := shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize)
 	a := &assignment{balance: newBalance(shards), groups: groups, large: map[uint64]int{}}
-	a.finest = cost / int64(shards) / finest
+	a.finest = p.mu.cost / int64(shards) / finest
 	var units []unit // clusters
 	var small int64
 	var c struct { // the current cluster

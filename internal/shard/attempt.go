@@ -133,8 +133,8 @@ func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attemp
 
 // openWork opens the directory with the attempts at a shard.
 func (s *Store) openWork(index int) (*fsys.Dir, error) {
-	if index < 0 || index >= len(s.Plan.Shards) {
-		return nil, fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	if err := s.checkIndex(index); err != nil {
+		return nil, err
 	}
 	work, err := openDir(s.dir, workName)
 	if err != nil {
@@ -153,7 +153,7 @@ func (a *Attempt) claim(ctx context.Context) error {
 			return err
 		}
 		if !a.opts.Again {
-			if err := a.store.finishedError(a.shard, a.index); err != nil {
+			if err := a.checkUnfinished(); err != nil {
 				return err
 			}
 		}
@@ -189,8 +189,17 @@ func (a *Attempt) claim(ctx context.Context) error {
 		// The directory must be on the device before any temporary has the attempt's id in its name.
 		// The counter need not be: an attempt without a counter is considered dead after the same
 		// time.
-		return errors.Join(a.replaceFile(counterName, "1\n"), a.shard.SyncToDrive())
+		return errors.Join(replaceFile(a.Dir, counterName, "1\n"), a.shard.SyncToDrive())
 	}
+}
+
+// checkUnfinished returns a *FinishedError if the shard is finished.
+func (a *Attempt) checkUnfinished() error {
+	record, err := a.store.finished(a.shard, a.index)
+	if record != nil {
+		err = &FinishedError{record}
+	}
+	return err
 }
 
 // fence makes it impossible for earlier attempts to finish the shard.
@@ -220,7 +229,7 @@ func (a *Attempt) fence() error {
 		a.Earlier = append(a.Earlier, e)
 	}
 	if !a.opts.Again {
-		return a.store.finishedError(a.shard, a.index)
+		return a.checkUnfinished()
 	}
 	err := a.shard.MoveTo(finishedName, a.Dir, formerName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,7 +283,7 @@ func (a *Attempt) Renew() error {
 	defer a.renewing.Unlock()
 	begun := a.opts.Clock()
 	a.counter++
-	if err := a.writeFile(counterName, strconv.FormatUint(a.counter, 10)+"\n"); err != nil {
+	if err := writeFile(a.Dir, counterName, strconv.FormatUint(a.counter, 10)+"\n"); err != nil {
 		return err
 	}
 	if err := a.checkSuccessor(); err != nil {
@@ -321,7 +330,7 @@ func (a *Attempt) Finish(record Finished) (err error) {
 	if _, err := a.store.parseFinished(text, a.index); err != nil {
 		return err
 	}
-	if err := a.writeFile(candidateName, string(text)); err != nil {
+	if err := writeFile(a.Dir, candidateName, string(text)); err != nil {
 		return err
 	}
 	if err := a.checkSuccessor(); err != nil {
@@ -364,9 +373,9 @@ func (a *Attempt) isOwn() bool {
 func (a *Attempt) End() error {
 	defer a.Close()
 	if a.finished { // if the file is lost, only an attempt that runs the shard again has to wait
-		return a.replaceFile(endedName, "ended\n")
+		return replaceFile(a.Dir, endedName, "ended\n")
 	}
-	return a.writeFile(endedName, "ended\n")
+	return writeFile(a.Dir, endedName, "ended\n")
 }
 
 // Close frees descriptors. It writes nothing.
@@ -377,9 +386,9 @@ func (a *Attempt) Close() {
 	a.shard.Close()
 }
 
-// writeFile writes a small file into the directory of the attempt, atomically and durably.
-func (a *Attempt) writeFile(name, text string) error {
-	file, err := a.newFile(text)
+// writeFile writes a small file into a directory of the plan, atomically and durably.
+func writeFile(dir *fsys.Dir, name, text string) error {
+	file, err := newFile(dir, []byte(text))
 	if err != nil {
 		return err
 	}
@@ -390,12 +399,12 @@ func (a *Attempt) writeFile(name, text string) error {
 	if err := file.CommitReplacing(name); err != nil {
 		return err
 	}
-	return a.Dir.SyncToDrive()
+	return dir.SyncToDrive()
 }
 
 // replaceFile is writeFile without a sync: after a power cut, the file may be lost or empty.
-func (a *Attempt) replaceFile(name, text string) error {
-	file, err := a.newFile(text)
+func replaceFile(dir *fsys.Dir, name, text string) error {
+	file, err := newFile(dir, []byte(text))
 	if err != nil {
 		return err
 	}
@@ -403,13 +412,13 @@ func (a *Attempt) replaceFile(name, text string) error {
 	return file.CommitReplacing(name)
 }
 
-// newFile creates a file without a name in the directory of the attempt, and writes text to it.
-func (a *Attempt) newFile(text string) (*fsys.Pending, error) {
-	file, err := a.Dir.Create(false)
+// newFile creates a file without a name in a directory of the plan, and writes text to it.
+func newFile(dir *fsys.Dir, text []byte) (*fsys.Pending, error) {
+	file, err := dir.Create(false)
 	if err != nil {
 		return nil, err
 	}
-	if err := file.WriteAt([]byte(text), 0); err != nil {
+	if err := file.WriteAt(text, 0); err != nil {
 		file.Abort()
 		return nil, err
 	}

@@ -215,7 +215,7 @@ func TestARecordBeforeTheFenceCounts(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		first := c.begin(c.store(nil))
 		defer first.Close()
-		require.NoError(c, first.writeFile(candidateName, recordOf(first)))
+		require.NoError(c, writeFile(first.Dir, candidateName, recordOf(first)))
 		linked := false
 		late := c.store(func(call fsys.Call) error {
 			if call.Op == fsys.OpRemove && call.Name == candidateName {
@@ -231,7 +231,8 @@ func TestARecordBeforeTheFenceCounts(t *testing.T) {
 }
 
 func recordOf(a *Attempt) string {
-	text, err := Finished{Plan: a.store.Plan.ID, Shard: a.index, Attempt: a.Number}.encode()
+	record := &Finished{Plan: a.store.Plan.ID, Shard: a.index, Attempt: a.Number}
+	text, err := record.encode()
 	if err != nil {
 		panic(err)
 	}
@@ -305,7 +306,7 @@ func TestAFinishedShardCanRunAgain(t *testing.T) {
 		status, err := s.Status(0)
 		require.NoError(c, err)
 		assert.Equal(c, Status{Attempts: 2}, status)
-		former, err := readSmall(b.Dir, formerName)
+		former, err := readPrivate(b.Dir, formerName, smallFile)
 		require.NoError(c, err)
 		record, err := s.parseFinished(former, 0)
 		require.NoError(c, err)

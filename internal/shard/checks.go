@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -94,10 +93,6 @@ type taskTime struct {
 	Elapsed time.Duration `json:"elapsed"` // nanoseconds
 }
 
-func resultsHead(id string, shard, attempt int) string {
-	return fmt.Sprintf("sealift-results %s %d %d\n", id, shard, attempt)
-}
-
 // AddCheck adds a file to a planned verification. size is that of the file, 0 if it does not
 // exist. The shards have the files in the order of the calls.
 func (p *Planner) AddCheck(c *Check, size int64) error {
@@ -140,36 +135,21 @@ func (p *Planner) WriteChecks(ctx context.Context, checks *Checks) (*Plan, error
 // on the border of two shards is in the one that contains the middle of the file's cost.
 func (p *Planner) writeChecks(ctx context.Context) ([]File, error) {
 	files := make([]File, shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize))
-	dir, err := p.plan.OpenDir(shardsName)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	w := &shardWriter{dir: dir, id: p.id, files: files}
-	defer w.abort()
-	var before int64 // cost of the files so far
-	err = p.mu.names.Each(func(_, value []byte) error {
-		size := int64(binary.BigEndian.Uint64(value))
-		cost := costOf(fsys.Regular, size)
-		middle := float64(before) + float64(cost)/2
-		i := min(int(middle/float64(p.mu.cost)*float64(len(files))), len(files)-1)
-		before = addCost(before, cost)
-		if err := w.upTo(i); err != nil {
-			return err
-		}
-		files[i].Entries++
-		files[i].Bytes = addCost(files[i].Bytes, size)
-		files[i].Cost = addCost(files[i].Cost, cost)
-		return errors.Join(w.write(value[8:]), ctx.Err())
+	var before int64         // cost of the files so far
+	defer p.mu.names.Close() //nolint:errcheck // a temporary that is not needed any more
+	return files, p.writeFiles(files, func(w *shardWriter) error {
+		return p.mu.names.Each(func(_, value []byte) error {
+			size := int64(binary.BigEndian.Uint64(value))
+			cost := costOf(fsys.Regular, size)
+			middle := float64(before) + float64(cost)/2
+			i := min(int(middle/float64(p.mu.cost)*float64(len(files))), len(files)-1)
+			before = addCost(before, cost)
+			files[i].Entries++
+			files[i].Bytes = addCost(files[i].Bytes, size)
+			files[i].Cost = addCost(files[i].Cost, cost)
+			return errors.Join(w.add(i, value[8:]), ctx.Err())
+		})
 	})
-	if err == nil {
-		err = w.upTo(len(files))
-	}
-	if err != nil {
-		return nil, err
-	}
-	_ = p.mu.names.Close() // a temporary that is not needed any more
-	return files, errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
 }
 
 // CheckReader reads a shard of a verification.
@@ -193,12 +173,9 @@ func (r *CheckReader) Close() { r.lines.file.Close() }
 
 // Next returns the next check, or io.EOF.
 func (r *CheckReader) Next() (*Check, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(r.count)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(r.count)
 	}
 	c := &Check{}
 	if err := r.lines.parseJSON(text, c); err != nil {
@@ -266,19 +243,15 @@ func (w *ResultWriter) Finish(elapsed time.Duration) (Part, error) {
 	if err != nil {
 		return Part{}, err
 	}
-	f, err := createFile(a.Dir, resultsHead(a.store.Plan.ID, a.index, a.Number))
-	if err != nil {
-		return Part{}, err
-	}
-	err = f.write(append(text, '\n'))
-	if err == nil {
-		err = w.sorter.Each(func(_, value []byte) error { return f.write(value) })
-	}
-	if err != nil {
-		f.file.Abort()
-		return Part{}, err
-	}
-	return a.commitPart(f, resultsName)
+	return a.writePart(resultsName, partHead(resultsName, a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
+		if _, err := f.Write(append(text, '\n')); err != nil {
+			return err
+		}
+		return w.sorter.Each(func(_, value []byte) error {
+			_, err := f.Write(value)
+			return err
+		})
+	})
 }
 
 // Close frees what the writer uses. It may be called after Finish.
@@ -292,18 +265,10 @@ type ResultReader struct {
 
 // OpenResults opens the results of a finished shard. The caller must Close the reader.
 func (s *Store) OpenResults(f *Finished) (*ResultReader, error) {
-	l, err := s.openPart(f, resultsName, resultsHead(s.Plan.ID, f.Shard, f.Attempt))
+	var head taskTime
+	l, err := s.openJSON(f, resultsName, &head)
 	if err != nil {
 		return nil, err
-	}
-	var head taskTime
-	text, err := l.next()
-	if err == nil {
-		err = l.parseJSON(text, &head)
-	}
-	if err != nil {
-		l.file.Close()
-		return nil, fmt.Errorf("part %s of shard %d: %w", resultsName, f.Shard, err)
 	}
 	return &ResultReader{max(head.Elapsed, 0), l}, nil
 }
@@ -313,12 +278,9 @@ func (r *ResultReader) Close() { r.lines.file.Close() }
 
 // Next returns the next result, or io.EOF.
 func (r *ResultReader) Next() (*CheckResult, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(0)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(0)
 	}
 	result := &CheckResult{}
 	if err := r.lines.parseJSON(text, result); err != nil {
@@ -332,13 +294,8 @@ func (r *ResultReader) Next() (*CheckResult, error) {
 
 // parseJSON reads one object. It accepts only the spelling that the writer uses.
 func (l *lines) parseJSON(text []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := decodeStrict(text, into, func() ([]byte, error) { return json.Marshal(into) }); err != nil {
 		return l.failed(err)
-	}
-	if again, err := json.Marshal(into); err != nil || !bytes.Equal(again, text) {
-		return l.failed(errors.New("it is not written as sealift writes it"))
 	}
 	return nil
 }

@@ -121,7 +121,7 @@ func appendEntry(dst []byte, e *Entry) []byte {
 	dst = append(dst, ' ')
 	dst = strconv.AppendInt(dst, e.Size, 10)
 	dst = append(dst, ' ')
-	dst = appendTime(dst, e.Mtime)
+	dst = e.Mtime.AppendDecimal(dst)
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, e.Group, 10)
 	dst = append(dst, ' ')
@@ -177,9 +177,9 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	dst = append(dst, ' ')
 	dst = strconv.AppendUint(dst, d.ID.Ino, 10)
 	dst = append(dst, ' ')
-	dst = appendTime(dst, d.Mtime)
+	dst = d.Mtime.AppendDecimal(dst)
 	dst = append(dst, ' ')
-	dst = appendTime(dst, d.Ctime)
+	dst = d.Ctime.AppendDecimal(dst)
 	if d.Implied {
 		dst = append(dst, " implied "...)
 	} else {
@@ -191,24 +191,13 @@ func appendDirectory(dst []byte, d *Directory) []byte {
 	return append(dst, '\n')
 }
 
-// appendTime appends SECONDS.NANOSECONDS, with nine digits after the point. The time is the sum of
-// both parts, also if SECONDS is negative.
-func appendTime(dst []byte, t fsys.Time) []byte {
-	dst = strconv.AppendInt(dst, t.Sec, 10)
-	point := len(dst)
-	dst = strconv.AppendInt(dst, 1_000_000_000+t.Nsec, 10) // a 1 and the nine digits
-	dst[point] = '.'
-	return dst
-}
+// The escapes of a path, so that its line is one line.
+var (
+	pathEscapes   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
+	pathUnescapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r")
+)
 
-var pathEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
-
-func appendPath(dst []byte, path string) []byte {
-	if !strings.ContainsAny(path, "\\\n\r") {
-		return append(dst, path...)
-	}
-	return append(dst, pathEscapes.Replace(path)...)
-}
+func appendPath(dst []byte, path string) []byte { return append(dst, pathEscapes.Replace(path)...) }
 
 var (
 	errFields    = errors.New("it has the wrong number of fields")
@@ -268,20 +257,14 @@ func (f *fields) integer(word string) int64 {
 }
 
 func (f *fields) time(word string) fsys.Time {
-	sec, nsec, _ := strings.Cut(word, ".")
-	var t fsys.Time
-	var errSec, errNsec error
-	t.Sec, errSec = strconv.ParseInt(sec, 10, 64)
-	t.Nsec, errNsec = strconv.ParseInt(nsec, 10, 64)
-	var written [64]byte // longer than any time
-	if errSec != nil || errNsec != nil || t.Nsec < 0 || t.Nsec > 999_999_999 || string(appendTime(written[:0], t)) != word {
+	t, ok := fsys.ParseTime(word)
+	if !ok {
 		f.fail(errNumber)
 	}
 	return t
 }
 
-func (f *fields) digest(size int) []byte {
-	word := f.last()
+func (f *fields) digest(word string, size int) []byte {
 	digest, err := hex.DecodeString(word)
 	if err != nil || len(digest) != size || strings.ContainsAny(word, "ABCDEF") {
 		f.fail(errDigest)
@@ -300,47 +283,19 @@ func (f *fields) absence(targets int) Absence {
 // path reads the rest of the line. The root is the empty path.
 func (f *fields) path() string {
 	text := f.last()
-	path, ok := text, !strings.ContainsAny(text, "\n\r")
-	if ok && strings.IndexByte(text, '\\') >= 0 {
-		path, ok = unescape(text)
+	path := text
+	if strings.IndexByte(text, '\\') >= 0 {
+		path = pathUnescapes.Replace(text)
 	}
-	if !ok || path != "" && !isTreePath(path) {
+	if pathEscapes.Replace(path) != text || path != "" && !IsPath(path) {
 		f.fail(errPath)
 	}
 	return path
 }
 
-// unescape is the opposite of appendPath.
-func unescape(text string) (path string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			b.WriteByte(text[i])
-			continue
-		}
-		if i++; i == len(text) {
-			return "", false
-		}
-		switch text[i] {
-		case '\\':
-			b.WriteByte('\\')
-		case 'n':
-			b.WriteByte('\n')
-		case 'r':
-			b.WriteByte('\r')
-		default:
-			return "", false
-		}
-	}
-	return b.String(), true
-}
-
-// IsPath reports whether an entry of a plan can have the path.
-func IsPath(path string) bool { return path != "" && isTreePath(path) }
-
-// isTreePath reports whether path is spelled as a walk spells it: relative, and without
-// empty, "." and ".." elements.
-func isTreePath(path string) bool {
+// IsPath reports whether an entry of a plan can have the path. It is then spelled as a walk spells
+// it: relative, and without empty, "." and ".." elements.
+func IsPath(path string) bool {
 	if len(path) > MaxPath || strings.IndexByte(path, 0) >= 0 {
 		return false
 	}

@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,21 +31,16 @@ type Part struct {
 	SHA256 string `json:"sha256"`
 }
 
-func (f Finished) encode() ([]byte, error) {
+func (f *Finished) encode() ([]byte, error) {
 	text, err := json.MarshalIndent(f, "", " ")
 	return append(text, '\n'), err
 }
 
 // parseFinished reads the record of a shard strictly.
 func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	f := &Finished{}
-	if err := d.Decode(f); err != nil {
+	if err := decodeStrict(text, f, f.encode); err != nil {
 		return nil, err
-	}
-	if again, err := f.encode(); err != nil || !bytes.Equal(again, text) {
-		return nil, errors.New("it is not written as sealift writes it")
 	}
 	entries := s.Plan.Shards[index].Entries
 	switch {
@@ -56,26 +50,25 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 		return nil, errors.New("its counts are out of range")
 	}
 	for _, p := range f.Parts {
-		if p.Size < 0 || !isHex(p.SHA256, 32) || !isTreePath(p.Name) || strings.ContainsAny(p.Name, `/\`) {
+		if p.Size < 0 || !isHex(p.SHA256, 32) || !IsPath(p.Name) || strings.ContainsAny(p.Name, `/\`) {
 			return nil, fmt.Errorf("it describes the part %.100q, which cannot be", p.Name)
 		}
 	}
 	return f, nil
 }
 
-// finishedError returns a *FinishedError if the shard is finished, and nil if it is not. Any other
-// error says why the record cannot be read.
-func (s *Store) finishedError(dir *fsys.Dir, index int) error {
-	text, err := readSmall(dir, finishedName)
+// finished returns the record of a shard, nil if it is not finished.
+func (s *Store) finished(dir *fsys.Dir, index int) (*Finished, error) {
+	text, err := readPrivate(dir, finishedName, smallFile)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	var record *Finished
 	if err == nil {
 		record, err = s.parseFinished(text, index)
 	}
 	if err != nil {
-		return fmt.Errorf("record of shard %d: %w", index, err)
+		return nil, fmt.Errorf("record of shard %d: %w", index, err)
 	}
-	return &FinishedError{record}
+	return record, nil
 }

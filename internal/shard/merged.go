@@ -69,20 +69,7 @@ func (s *Store) isMarked(name string) (bool, error) {
 	return true, nil
 }
 
-func (s *Store) mark(name string) error {
-	file, err := s.dir.Create(false)
-	if err != nil {
-		return err
-	}
-	if err = file.SyncToDrive(); err == nil {
-		err = file.CommitReplacing(name)
-	}
-	if err != nil {
-		file.Abort()
-		return err
-	}
-	return s.dir.SyncToDrive()
-}
+func (s *Store) mark(name string) error { return writeFile(s.dir, name, "") }
 
 // TempIDs returns the ids in the names of the temporaries that the attempts have made.
 func (s *Store) TempIDs(p Progress) map[string]bool {

@@ -3,7 +3,6 @@ package shard
 import (
 	"context"
 	"errors"
-	"io"
 	"io/fs"
 	"strconv"
 	"time"
@@ -35,7 +34,7 @@ func (o *observer) isDead(last int) (bool, error) {
 	if ended, err := exists(dir, endedName); ended || err != nil {
 		return ended, err
 	}
-	counter, err := readSmall(dir, counterName)
+	counter, err := readPrivate(dir, counterName, smallFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // it was killed before it wrote one
 		return false, err
 	}
@@ -71,15 +70,6 @@ func exists(dir *fsys.Dir, name string) (bool, error) {
 
 // smallFile is the largest size of a counter or record that is read, in bytes.
 const smallFile = 1 << 20
-
-func readSmall(dir *fsys.Dir, name string) ([]byte, error) {
-	file, err := openPrivate(dir, name)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	return io.ReadAll(io.LimitReader(&sequential{file: file}, smallFile+1))
-}
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

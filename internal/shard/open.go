@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -30,19 +31,26 @@ func Open(dir *fsys.Dir) (*Store, error) {
 	if !info.Private() {
 		return nil, ErrNotPrivate
 	}
-	file, err := openPrivate(dir, planName)
+	text, err := readPrivate(dir, planName, maxPlanSize+1)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNoPlan
 	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", planName, err)
+	var plan *Plan
+	if err == nil {
+		plan, err = parsePlan(text)
 	}
-	defer file.Close()
-	plan, err := parsePlan(&sequential{file: file})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", planName, err)
 	}
 	return &Store{plan, dir}, nil
+}
+
+// checkIndex returns an error if the plan has no shard with this index.
+func (s *Store) checkIndex(index int) error {
+	if index < 0 || index >= len(s.Plan.Shards) {
+		return fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	}
+	return nil
 }
 
 // openPrivate opens a regular file that no other user may change. It follows no link.
@@ -56,6 +64,16 @@ func openPrivate(dir *fsys.Dir, name string) (*fsys.File, error) {
 		return nil, ErrNotPrivate
 	}
 	return file, nil
+}
+
+// readPrivate reads at most limit bytes of a file that no other user may change.
+func readPrivate(dir *fsys.Dir, name string, limit int64) ([]byte, error) {
+	file, err := openPrivate(dir, name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: file}, 0, limit))
 }
 
 // openDir opens a subdirectory of the plan that no other user may change.

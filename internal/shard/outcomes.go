@@ -3,8 +3,6 @@ package shard
 import (
 	"bufio"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -37,10 +35,6 @@ const outcomesName = "outcomes"
 // maxCause is how much of a cause is recorded, in bytes.
 const maxCause = 64 << 10
 
-func outcomesHead(id string, shard, attempt int) string {
-	return fmt.Sprintf("sealift-outcomes %s %d %d\n", id, shard, attempt)
-}
-
 // OutcomeWriter writes the outcomes of an attempt: one JSON object in each line, the counts
 // first. Only one goroutine may use it.
 type OutcomeWriter struct {
@@ -63,7 +57,7 @@ func (a *Attempt) NewOutcomes() (*OutcomeWriter, error) {
 
 // Put adds an outcome. If its path cannot be one of a tree, Put moves the path into the cause.
 func (w *OutcomeWriter) Put(o Outcome) error {
-	if o.Path != "" && !isTreePath(string(o.Path)) {
+	if o.Path != "" && !IsPath(string(o.Path)) {
 		o.Path, o.Cause = "", o.Path+": "+o.Cause
 	}
 	if len(o.Cause) > maxCause {
@@ -88,37 +82,13 @@ func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 		return Part{}, err
 	}
 	a := w.attempt
-	f, err := createFile(a.Dir, outcomesHead(a.store.Plan.ID, a.index, a.Number))
-	if err != nil {
-		return Part{}, err
-	}
-	err = f.write(append(text, '\n'))
-	if err == nil {
-		err = w.copyTo(f)
-	}
-	if err != nil {
-		f.file.Abort()
-		return Part{}, err
-	}
-	return a.commitPart(f, outcomesName)
-}
-
-// copyTo copies the outcomes.
-func (w *OutcomeWriter) copyTo(f *planFile) error {
-	in := io.NewSectionReader(w.file, 0, w.size)
-	buf := make([]byte, fileBuffer)
-	for {
-		n, err := in.Read(buf)
-		if err := f.write(buf[:n]); err != nil {
+	return a.writePart(outcomesName, partHead(outcomesName, a.store.Plan.ID, a.index, a.Number), func(f *planFile) error {
+		if _, err := f.Write(append(text, '\n')); err != nil {
 			return err
 		}
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
+		_, err := io.CopyBuffer(f, io.NewSectionReader(w.file, 0, w.size), make([]byte, fileBuffer))
+		return err
+	})
 }
 
 // Close removes the temporary file.
@@ -133,20 +103,11 @@ type OutcomeReader struct {
 // OpenOutcomes opens the outcomes of a finished shard, and reads the counts into the value that
 // counts points to. The caller must Close the reader.
 func (s *Store) OpenOutcomes(f *Finished, counts any) (*OutcomeReader, error) {
-	l, err := s.openPart(f, outcomesName, outcomesHead(s.Plan.ID, f.Shard, f.Attempt))
+	l, err := s.openJSON(f, outcomesName, counts)
 	if err != nil {
 		return nil, err
 	}
-	r := &OutcomeReader{lines: l, targets: len(s.Plan.Targets)}
-	text, err := l.next()
-	if err == nil {
-		err = r.lines.parseJSON(text, counts)
-	}
-	if err != nil {
-		r.Close()
-		return nil, fmt.Errorf("part %s of shard %d: %w", outcomesName, f.Shard, err)
-	}
-	return r, nil
+	return &OutcomeReader{lines: l, targets: len(s.Plan.Targets)}, nil
 }
 
 // Close closes the file.
@@ -154,12 +115,9 @@ func (r *OutcomeReader) Close() { r.lines.file.Close() }
 
 // Next returns the next outcome, or io.EOF.
 func (r *OutcomeReader) Next() (*Outcome, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(0)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(0)
 	}
 	o := &Outcome{}
 	if err := r.lines.parseJSON(text, o); err != nil {
@@ -171,7 +129,7 @@ func (r *OutcomeReader) Next() (*Outcome, error) {
 		return nil, r.lines.failed(errWord)
 	}
 	switch {
-	case o.Path != "" && !isTreePath(string(o.Path)):
+	case o.Path != "" && !IsPath(string(o.Path)):
 		return nil, r.lines.failed(errPath)
 	case o.Target < -1 || o.Target >= r.targets:
 		return nil, r.lines.failed(errNumber)

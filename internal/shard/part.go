@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -61,7 +62,7 @@ func (a *Attempt) NewPart(target int) *PartWriter {
 // of them is Dropped.
 func (w *PartWriter) Put(l Line) error {
 	hashes := w.attempt.store.Plan.Options.Hashes
-	if !isTreePath(l.Path) || l.Size < 0 {
+	if !IsPath(l.Path) || l.Size < 0 {
 		return fmt.Errorf("%.100q cannot be listed", l.Path)
 	}
 	if len(l.Digests) != 0 && len(l.Digests) != len(hashes) {
@@ -117,41 +118,29 @@ func (l *Line) add(next *Line) {
 
 // Finish writes the part. The content is then durable. The name becomes durable in Attempt.Finish.
 func (w *PartWriter) Finish() (Part, error) {
-	f, err := createFile(w.attempt.Dir, w.attempt.linesHead(w.target))
-	if err != nil {
-		return Part{}, err
-	}
-	var text []byte
-	err = w.Each(func(l *Line) error {
-		text = appendLine(text[:0], l)
-		return f.write(text)
+	a := w.attempt
+	return a.writePart(linesName(w.target), linesHead(a.store.Plan.ID, a.index, a.Number, w.target), func(f *planFile) error {
+		var text []byte
+		return w.Each(func(l *Line) error {
+			text = appendLine(text[:0], l)
+			_, err := f.Write(text)
+			return err
+		})
 	})
-	if err != nil {
-		f.file.Abort()
-		return Part{}, err
-	}
-	return w.attempt.commitPart(f, linesName(w.target))
 }
 
 // Close frees what the writer uses. It may be called after Finish.
 func (w *PartWriter) Close() { _ = w.sorter.Close() }
 
-func (a *Attempt) linesHead(target int) string {
-	return linesHead(a.store.Plan.ID, a.index, a.Number, target)
-}
-
 func linesHead(id string, shard, attempt, target int) string {
 	return fmt.Sprintf("sealift-lines %s %d %d %d\n", id, shard, attempt, target)
 }
 
-// commitPart completes a part and gives it its name in the directory of the attempt. Attempt.Finish
-// syncs the directory.
-func (a *Attempt) commitPart(f *planFile, name string) (Part, error) {
+// writePart writes a part into the directory of the attempt, which Attempt.Finish syncs.
+func (a *Attempt) writePart(name, head string, body func(*planFile) error) (Part, error) {
 	var about File
-	if err := f.commit(name, &about); err != nil {
-		return Part{}, err
-	}
-	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, nil
+	err := writeLines(a.Dir, name, head, &about, body)
+	return Part{Name: name, Size: about.Size, SHA256: about.SHA256}, err
 }
 
 // appendLine appends a line:
@@ -213,9 +202,7 @@ func parseLine(text []byte, hashes []hash.Algorithm) (*Line, error) {
 			digests = nil
 		}
 		for i, a := range hashes[:len(digests)] {
-			d := fields{rest: digests[i]}
-			l.Digests = append(l.Digests, d.digest(a.Size()))
-			f.fail(d.err)
+			l.Digests = append(l.Digests, f.digest(digests[i], a.Size()))
 		}
 	}
 	if l.Path = f.path(); l.Path == "" {
@@ -248,23 +235,43 @@ func (s *Store) openPart(f *Finished, name, head string) (_ *lines, err error) {
 			err = fmt.Errorf("part %s of shard %d: %w", name, f.Shard, err)
 		}
 	}()
-	for _, p := range f.Parts {
-		if p.Name != name {
-			continue
-		}
-		work, err := s.openWork(f.Shard)
-		if err != nil {
-			return nil, err
-		}
-		defer work.Close()
-		dir, err := openDir(work, attemptName(f.Attempt))
-		if err != nil {
-			return nil, err
-		}
-		defer dir.Close()
-		return openLines(dir, name, File{Size: p.Size, SHA256: p.SHA256}, head)
+	i := slices.IndexFunc(f.Parts, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		return nil, errors.New("the record of the shard does not have it")
 	}
-	return nil, errors.New("the record of the shard does not have it")
+	work, err := s.openWork(f.Shard)
+	if err != nil {
+		return nil, err
+	}
+	defer work.Close()
+	dir, err := openDir(work, attemptName(f.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return openLines(dir, name, File{Size: f.Parts[i].Size, SHA256: f.Parts[i].SHA256}, head)
+}
+
+// partHead returns the first line of a part whose other lines are JSON.
+func partHead(name, id string, shard, attempt int) string {
+	return fmt.Sprintf("sealift-%s %s %d %d\n", name, id, shard, attempt)
+}
+
+// openJSON opens a part whose lines are JSON, and reads the first object.
+func (s *Store) openJSON(f *Finished, name string, first any) (*lines, error) {
+	l, err := s.openPart(f, name, partHead(name, s.Plan.ID, f.Shard, f.Attempt))
+	if err != nil {
+		return nil, err
+	}
+	text, err := l.next()
+	if err == nil {
+		err = l.parseJSON(text, first)
+	}
+	if err != nil {
+		l.file.Close()
+		return nil, fmt.Errorf("part %s of shard %d: %w", name, f.Shard, err)
+	}
+	return l, nil
 }
 
 // Close closes the file.
@@ -272,12 +279,9 @@ func (r *LineReader) Close() { r.lines.file.Close() }
 
 // Next returns the next line, or io.EOF. Paths ascend by their bytes.
 func (r *LineReader) Next() (*Line, error) {
-	text, err := r.lines.next()
+	text, err := r.lines.entry(0)
 	if err != nil {
 		return nil, err
-	}
-	if string(text)+"\n" == endLine {
-		return nil, r.lines.end(0)
 	}
 	l, err := parseLine(text, r.hashes)
 	if err != nil {

@@ -89,13 +89,17 @@ func TestALineThatCannotBeIsRefused(t *testing.T) {
 	}
 }
 
+func textOf(text string) func(*planFile) error {
+	return func(f *planFile) error {
+		_, err := f.Write([]byte(text))
+		return err
+	}
+}
+
 // aPart returns a plan with a finished shard that has a part with this text.
 func aPart(t testing.TB, text string) (*Store, *Finished, *Attempt) {
 	s, a := beginOne(t, file("a", 1))
-	f, err := createFile(a.Dir, a.linesHead(0))
-	require.NoError(t, err)
-	require.NoError(t, f.write([]byte(text)))
-	part, err := a.commitPart(f, linesName(0))
+	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 1, 0), textOf(text))
 	require.NoError(t, err)
 	return s, finish(t, s, a, part), a
 }
@@ -137,10 +141,10 @@ func TestMalformedPartsAreRefused(t *testing.T) {
 
 func TestAChangedPartIsRefused(t *testing.T) {
 	s, done, a := aPart(t, "- 0 0 - a\n")
-	text, err := readSmall(a.Dir, linesName(0))
+	text, err := readPrivate(a.Dir, linesName(0), smallFile)
 	require.NoError(t, err)
 	for _, changed := range []string{strings.Replace(string(text), "- a", "- b", 1), "seali", string(text) + "- 0 0 - b\n"} {
-		require.NoError(t, a.writeFile(linesName(0), changed))
+		require.NoError(t, writeFile(a.Dir, linesName(0), changed))
 		_, err = readLines(s, done)
 		require.ErrorIs(t, err, errChanged)
 	}
@@ -150,10 +154,9 @@ func TestAChangedPartIsRefused(t *testing.T) {
 
 func TestThePartOfAnotherAttemptIsRefused(t *testing.T) {
 	s, done, a := aPart(t, "- 0 0 - a\n")
-	f, err := createFile(a.Dir, linesHead(s.Plan.ID, 0, 2, 0))
+	part, err := a.writePart(linesName(0), linesHead(s.Plan.ID, 0, 2, 0), textOf(""))
 	require.NoError(t, err)
-	done.Parts[0], err = a.commitPart(f, linesName(0))
-	require.NoError(t, err)
+	done.Parts[0] = part
 	_, err = readLines(s, done)
 	require.ErrorContains(t, err, "not of this plan")
 }
@@ -203,10 +206,7 @@ func TestMalformedOutcomesAreRefused(t *testing.T) {
 		`[]`: "cannot unmarshal",
 	} {
 		s, a := beginOne(t, file("a", 1))
-		f, err := createFile(a.Dir, outcomesHead(s.Plan.ID, 0, 1))
-		require.NoError(t, err)
-		require.NoError(t, f.write([]byte("{}\n"+text+"\n")))
-		part, err := a.commitPart(f, outcomesName)
+		part, err := a.writePart(outcomesName, partHead(outcomesName, s.Plan.ID, 0, 1), textOf("{}\n"+text+"\n"))
 		require.NoError(t, err)
 		r, err := s.OpenOutcomes(finish(t, s, a, part), &struct{}{})
 		require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -191,11 +190,7 @@ func (e *VersionError) Error() string {
 }
 
 // parsePlan reads plan.json strictly: unknown fields and values out of range are errors.
-func parsePlan(r io.Reader) (*Plan, error) {
-	text, err := io.ReadAll(io.LimitReader(r, maxPlanSize+1))
-	if err != nil {
-		return nil, err
-	}
+func parsePlan(text []byte) (*Plan, error) {
 	if len(text) > maxPlanSize {
 		return nil, errors.New("it is longer than 64 MiB")
 	}
@@ -212,16 +207,24 @@ func parsePlan(r io.Reader) (*Plan, error) {
 	if head.Version != formatVersion {
 		return nil, &VersionError{head.Version}
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
 	p := &Plan{}
-	if err := d.Decode(p); err != nil {
+	if err := decodeStrict(text, p, p.encode); err != nil {
 		return nil, err
 	}
-	if again, err := p.encode(); err != nil || !bytes.Equal(again, text) {
-		return nil, errors.New("it is not written as sealift writes it")
-	}
 	return p, p.validate()
+}
+
+// decodeStrict reads JSON. The text must be the one that encode returns afterwards.
+func decodeStrict(text []byte, into any, encode func() ([]byte, error)) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if again, err := encode(); err != nil || !bytes.Equal(again, text) {
+		return errors.New("it is not written as sealift writes it")
+	}
+	return nil
 }
 
 // encode returns the text of plan.json. A plan has only one valid text.
@@ -268,17 +271,17 @@ func (p *Plan) validate() error {
 		}
 	}
 	for _, l := range p.Lists {
-		if !l.Hash.Known() || l.Name != "" && !isTreePath(string(l.Name)) {
+		if !l.Hash.Known() || l.Name != "" && !IsPath(string(l.Name)) {
 			return fmt.Errorf("malformed manifest %q of the source", l.Name)
 		}
 	}
 	for _, s := range p.Sample {
-		if !isTreePath(string(s.Path)) {
+		if !IsPath(string(s.Path)) {
 			return fmt.Errorf("malformed path %q of the sample", s.Path)
 		}
 	}
 	for _, path := range p.Late {
-		if !isTreePath(string(path)) {
+		if !IsPath(string(path)) {
 			return fmt.Errorf("malformed path %q of a late entry", path)
 		}
 	}
@@ -339,15 +342,7 @@ func (p *Plan) Check(o Options) error {
 
 // fieldsOf returns the options by their names in plan.json. Lists without elements are equal.
 func fieldsOf(o Options) (map[string]json.RawMessage, error) {
-	if o.Hashes == nil {
-		o.Hashes = []hash.Algorithm{}
-	}
-	if o.Preserve == nil {
-		o.Preserve = []string{}
-	}
-	if o.Rules == nil {
-		o.Rules = []Rule{}
-	}
+	o.Hashes, o.Preserve, o.Rules = notNil(o.Hashes), notNil(o.Preserve), notNil(o.Rules)
 	text, err := json.Marshal(o)
 	if err != nil {
 		return nil, err

@@ -135,7 +135,7 @@ func splitPath(path string) (dir, name string) {
 // Add adds an entry of the source. id and links are those of the file. Add may be called from
 // several goroutines, as may the other methods up to Write.
 func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
-	if e.Path == "" || !isTreePath(e.Path) || kindWords[e.Kind] == "" || e.Size < 0 {
+	if !IsPath(e.Path) || kindWords[e.Kind] == "" || e.Size < 0 {
 		return fmt.Errorf("%.100q cannot be planned", e.Path)
 	}
 	p.mu.Lock()
@@ -167,7 +167,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 // AddDirectory adds a directory of the source, the root included.
 func (p *Planner) AddDirectory(d Directory) error {
 	d.Absent = d.Absent.filled(len(p.opts.Targets))
-	if d.Path != "" && !isTreePath(d.Path) || !d.Absent.isValid(len(p.opts.Targets)) {
+	if d.Path != "" && !IsPath(d.Path) || !d.Absent.isValid(len(p.opts.Targets)) {
 		return fmt.Errorf("%.100q cannot be planned", d.Path)
 	}
 	p.mu.Lock()
@@ -208,7 +208,7 @@ func (p *Planner) addSample(s Sample) {
 // Expect adds what manifest number x.List of the source lists for a path. PlanOptions.Missing
 // is asked about paths that are not entries.
 func (p *Planner) Expect(path string, x ListDigest) error {
-	if path == "" || !isTreePath(path) || x.List < 0 || x.List >= len(p.opts.Lists) || len(x.Digest) != p.opts.Lists[x.List].Hash.Size() {
+	if !IsPath(path) || x.List < 0 || x.List >= len(p.opts.Lists) || len(x.Digest) != p.opts.Lists[x.List].Hash.Size() {
 		return fmt.Errorf("%.100q cannot be expected", path)
 	}
 	p.mu.Lock()
@@ -222,7 +222,7 @@ func (p *Planner) Expect(path string, x ListDigest) error {
 // Previous adds a line of a destination's previous manifest. Lines of paths that are not
 // entries are ignored: merge takes them from that manifest.
 func (p *Planner) Previous(path string, l LineDigest) error {
-	if path == "" || !isTreePath(path) || l.Target < 0 || l.Target >= len(p.opts.Targets) ||
+	if !IsPath(path) || l.Target < 0 || l.Target >= len(p.opts.Targets) ||
 		l.Hash < 0 || l.Hash >= len(p.opts.Copy.Hashes) || len(l.Digest) != p.opts.Copy.Hashes[l.Hash].Size() {
 		return fmt.Errorf("%.100q cannot have a line", path)
 	}

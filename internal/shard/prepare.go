@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"strings"
 
@@ -73,7 +72,7 @@ func prepare(dir *fsys.Dir) error {
 	}
 	defer shards.Close()
 	for _, d := range [...]*fsys.Dir{dir, shards} {
-		if err := removeTemporaries(d); err != nil {
+		if err := removeNames(d, isTemporary); err != nil {
 			return err
 		}
 	}
@@ -82,19 +81,17 @@ func prepare(dir *fsys.Dir) error {
 
 // readID returns the id that an interrupted planner has left in dir; "" for none.
 func readID(dir *fsys.Dir) (string, error) {
-	file, err := openPrivate(dir, planningName)
+	text, err := readPrivate(dir, planningName, 64)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", planningName, err)
 	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(&sequential{file: file}, 64))
 	if id, line := strings.CutSuffix(string(text), "\n"); line && isHex(id, 16) {
-		return id, err
+		return id, nil
 	}
-	return "", err
+	return "", nil
 }
 
 // claimID returns the id for the plan in dir. It uses the id of an interrupted planner if there is
@@ -106,32 +103,22 @@ func claimID(dir *fsys.Dir) (string, error) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // it never returns an error
 	id := hex.EncodeToString(random)
-	file, err := dir.Create(false)
-	if err != nil {
-		return "", err
-	}
-	defer file.Abort()
-	if err := errors.Join(file.WriteAt([]byte(id+"\n"), 0), file.SyncToDrive()); err != nil {
-		return "", err
-	}
-	if err := file.CommitReplacing(planningName); err != nil {
-		return "", err
-	}
-	return id, dir.SyncToDrive()
+	return id, writeFile(dir, planningName, id+"\n")
 }
 
 func isTemporary(name string) bool {
 	return strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".tmp")
 }
 
-func removeTemporaries(dir *fsys.Dir) error {
+// removeNames removes the names in dir for which is returns true.
+func removeNames(dir *fsys.Dir, is func(name string) bool) error {
 	listing, err := dir.List()
 	if err != nil {
 		return err
 	}
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if !isTemporary(name) {
+		if !is(name) {
 			continue
 		}
 		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -31,21 +31,6 @@ type LineError struct {
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
 func (e *LineError) Unwrap() error { return e.Err }
 
-// sequential reads a file from its beginning.
-type sequential struct {
-	file   *fsys.File
-	offset int64
-}
-
-func (s *sequential) Read(p []byte) (int, error) {
-	n, err := s.file.ReadSomeAt(p, s.offset)
-	s.offset += int64(n)
-	if n == 0 && err == nil && len(p) > 0 {
-		err = io.EOF
-	}
-	return n, err
-}
-
 // lines reads the lines of a file whose digest was checked, and checks it again on the way:
 // another process may write to the file meanwhile.
 type lines struct {
@@ -74,14 +59,14 @@ func openLines(dir *fsys.Dir, name string, about File, head string) (*lines, err
 
 func (l *lines) check(head string) error {
 	whole := sha256.New()
-	size, err := io.Copy(whole, io.LimitReader(&sequential{file: l.file}, l.about.Size+1))
+	size, err := io.Copy(whole, io.NewSectionReader(fsys.ReaderAt{File: l.file}, 0, l.about.Size+1))
 	if err != nil {
 		return err
 	}
 	if size != l.about.Size || hex.EncodeToString(whole.Sum(nil)) != l.about.SHA256 {
 		return errChanged
 	}
-	l.in = bufio.NewReaderSize(io.LimitReader(&sequential{file: l.file}, l.about.Size), fileBuffer)
+	l.in = bufio.NewReaderSize(io.NewSectionReader(fsys.ReaderAt{File: l.file}, 0, l.about.Size), fileBuffer)
 	line, err := l.next()
 	if err == nil && string(line)+"\n" != head {
 		err = &LineError{1, errors.New("it is not of this plan")}
@@ -123,16 +108,21 @@ func (l *lines) unread() { l.again = true }
 
 func (l *lines) failed(err error) error { return &LineError{l.number, err} }
 
-// end checks that nothing follows the last line, and that the number of entries and the digest are
-// right. It then returns io.EOF.
-func (l *lines) end(entries int64) error {
+// entry is next for the first line of an entry that count entries precede. At the end of the file it
+// checks that nothing follows, and that the number of entries and the digest are right. It then
+// returns io.EOF.
+func (l *lines) entry(count int64) ([]byte, error) {
+	line, err := l.next()
+	if err != nil || string(line) != endLine {
+		return line, err
+	}
 	if _, err := l.in.ReadByte(); !errors.Is(err, io.EOF) {
-		return l.failed(errAfter)
+		return nil, l.failed(errAfter)
 	}
-	if entries != l.about.Entries || hex.EncodeToString(l.digest.Sum(nil)) != l.about.SHA256 {
-		return errChanged
+	if count != l.about.Entries || hex.EncodeToString(l.digest.Sum(nil)) != l.about.SHA256 {
+		return nil, errChanged
 	}
-	return io.EOF
+	return nil, io.EOF
 }
 
 // Reader reads the entries of a shard.
@@ -156,8 +146,8 @@ func (s *Store) OpenShard(index int) (*Reader, error) {
 
 // openShardLines opens the shard with this index.
 func (s *Store) openShardLines(index int) (*lines, error) {
-	if index < 0 || index >= len(s.Plan.Shards) {
-		return nil, fmt.Errorf("there is no shard %d; the plan has %d, counted from 0", index, len(s.Plan.Shards))
+	if err := s.checkIndex(index); err != nil {
+		return nil, err
 	}
 	fail := func(err error) (*lines, error) { return nil, fmt.Errorf("shard %d of the plan: %w", index, err) }
 	dir, err := openDir(s.dir, shardsName)
@@ -180,12 +170,9 @@ func (r *Reader) Dir() EntryDir { return r.dir }
 
 // Next returns the next entry, or io.EOF. Paths ascend by directory, folded name and name.
 func (r *Reader) Next() (*Entry, error) {
-	line, err := r.lines.next()
+	line, err := r.lines.entry(r.count)
 	if err != nil {
 		return nil, err
-	}
-	if string(line)+"\n" == endLine {
-		return nil, r.lines.end(r.count)
 	}
 	begins := bytes.HasPrefix(line, []byte("in "))
 	if begins {
@@ -239,7 +226,7 @@ func (r *Reader) readDigests(e *Entry) error {
 		if expect {
 			x := ListDigest{List: int(f.natural(f.word(), maxIndex))}
 			if f.err == nil && x.List < len(r.plan.Lists) {
-				x.Digest = f.digest(r.plan.Lists[x.List].Hash.Size())
+				x.Digest = f.digest(f.last(), r.plan.Lists[x.List].Hash.Size())
 			} else {
 				f.fail(errNumber)
 			}
@@ -248,7 +235,7 @@ func (r *Reader) readDigests(e *Entry) error {
 			l := LineDigest{Target: int(f.natural(f.word(), uint64(len(r.plan.Targets)-1)))}
 			l.Hash = int(f.natural(f.word(), uint64(maxIndex)))
 			if f.err == nil && l.Hash < len(r.plan.Options.Hashes) {
-				l.Digest = f.digest(r.plan.Options.Hashes[l.Hash].Size())
+				l.Digest = f.digest(f.last(), r.plan.Options.Hashes[l.Hash].Size())
 			} else {
 				f.fail(errNumber)
 			}
@@ -310,12 +297,9 @@ func (r *DirReader) Close() { r.lines.file.Close() }
 // Next returns the next directory, or io.EOF. Everything below a directory follows it, before
 // any other directory.
 func (r *DirReader) Next() (*Directory, error) {
-	line, err := r.lines.next()
+	line, err := r.lines.entry(r.count)
 	if err != nil {
 		return nil, err
-	}
-	if string(line)+"\n" == endLine {
-		return nil, r.lines.end(r.count)
 	}
 	d, err := parseDirectory(line, r.targets)
 	if err != nil {
@@ -378,12 +362,9 @@ func (r *MissingReader) Close() { r.lines.file.Close() }
 
 // Next returns the next path, or io.EOF. They ascend by manifest and path.
 func (r *MissingReader) Next() (m Missing, err error) {
-	line, err := r.lines.next()
+	line, err := r.lines.entry(r.count)
 	if err != nil {
 		return m, err
-	}
-	if string(line)+"\n" == endLine {
-		return m, r.lines.end(r.count)
 	}
 	m, err = parseMissing(line, r.lists)
 	if err == nil && r.count > 0 && cmp.Or(cmp.Compare(r.last.List, m.List), cmp.Compare(r.last.Path, m.Path)) >= 0 {

@@ -142,7 +142,7 @@ func TestAShardThatChangesWhileItIsReadIsRefused(t *testing.T) {
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, bytes.Replace(text, []byte("file 1"), []byte("file 2"), 1), 0o600))
-	r.lines.in.Reset(io.LimitReader(&sequential{file: r.lines.file, offset: int64(len(shardHead(testID, 0)))}, int64(len(text))))
+	r.lines.in.Reset(io.NewSectionReader(fsys.ReaderAt{File: r.lines.file}, int64(len(shardHead(testID, 0))), int64(len(text))))
 	for err == nil {
 		_, err = r.Next()
 	}
@@ -194,10 +194,10 @@ func TestMalformedPlansAreRefused(t *testing.T) {
 	} {
 		text := strings.Replace(string(good), change[0], change[1], 1)
 		require.NotEqual(t, string(good), text, change[0])
-		_, err := parsePlan(strings.NewReader(text))
+		_, err := parsePlan([]byte(text))
 		assert.Error(t, err, change[1])
 	}
-	_, err = parsePlan(strings.NewReader(strings.Replace(string(good), `"version": 1`, `"version": 2, "new": 1`, 1)))
+	_, err = parsePlan([]byte(strings.Replace(string(good), `"version": 1`, `"version": 2, "new": 1`, 1)))
 	var version *VersionError
 	require.ErrorAs(t, err, &version)
 	assert.Equal(t, 2, version.Version)

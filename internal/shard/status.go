@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -44,12 +43,7 @@ func (s *Store) statusIn(dir *fsys.Dir, index int) (Status, error) {
 			return status, err
 		}
 	}
-	err = s.finishedError(dir, index)
-	var finished *FinishedError
-	if errors.As(err, &finished) {
-		status.Finished = finished.Record
-		return status, nil
-	}
+	status.Finished, err = s.finished(dir, index)
 	return status, err
 }
 

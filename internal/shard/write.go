@@ -37,12 +37,11 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if err := p.mu.names.Seal(); err != nil {
 		return nil, err
 	}
-	n := shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize)
-	a, err := p.assign(ctx, groups, p.mu.cost, n)
+	a, err := p.assign(ctx, groups)
 	if err != nil {
 		return nil, err
 	}
-	if plan.Shards, err = p.writeShards(ctx, plan.ID, a); err != nil {
+	if plan.Shards, err = p.writeShards(ctx, a); err != nil {
 		return nil, err
 	}
 	return plan, p.complete(ctx, plan)
@@ -74,7 +73,7 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 }
 
 // writeShards writes all shards.
-func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]File, error) {
+func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
 	lines := newSorter(p.plan, p.opts.memory)     // of shards, by shard and sequence
 	defer lines.Close()                           //nolint:errcheck // a temporary that is not needed any more
@@ -115,26 +114,29 @@ func (p *Planner) writeShards(ctx context.Context, id string, a *assignment) ([]
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
+	return files, p.writeFiles(files, func(w *shardWriter) error {
+		return lines.Each(func(key, value []byte) error {
+			return errors.Join(w.add(int(binary.BigEndian.Uint32(key)), value), ctx.Err())
+		})
+	})
+}
+
+// writeFiles writes the files of all shards. fill adds their content.
+func (p *Planner) writeFiles(files []File, fill func(*shardWriter) error) error {
 	dir, err := p.plan.OpenDir(shardsName)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer dir.Close()
-	w := &shardWriter{dir: dir, id: id, files: files}
-	if err := lines.Each(func(key, value []byte) error {
-		if err := w.upTo(int(binary.BigEndian.Uint32(key))); err != nil {
-			return err
-		}
-		return errors.Join(w.write(value), ctx.Err())
-	}); err != nil {
-		w.abort()
-		return nil, err
+	w := &shardWriter{dir: dir, id: p.id, files: files}
+	defer w.abort()
+	if err := fill(w); err != nil {
+		return err
 	}
 	if err := w.upTo(len(files)); err != nil {
-		w.abort()
-		return nil, err
+		return err
 	}
-	return files, errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
+	return errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
 }
 
 // makeWork makes the directories of the attempts.
@@ -154,20 +156,10 @@ func (p *Planner) makeWork(shards int) error {
 
 // removeShards removes shards beyond the last one, which a planner that was killed has left.
 func removeShards(dir *fsys.Dir, shards int) error {
-	listing, err := dir.List()
-	if err != nil {
-		return err
-	}
-	for i := range listing.Len() {
-		name := listing.Name(i)
-		if n, err := strconv.Atoi(name); err != nil || n < shards || shardName(n) != name {
-			continue
-		}
-		if err := dir.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	return nil
+	return removeNames(dir, func(name string) bool {
+		n, err := strconv.Atoi(name)
+		return err == nil && n >= shards && shardName(n) == name
+	})
 }
 
 // shardWriter writes shards one after the other.
@@ -182,12 +174,10 @@ type shardWriter struct {
 // upTo completes the shards before the one with this index, and begins that one.
 func (w *shardWriter) upTo(shard int) error {
 	for w.next <= shard {
-		if w.planFile != nil {
+		if w.next > 0 {
 			if err := w.commit(shardName(w.next-1), &w.files[w.next-1]); err != nil {
-				w.planFile = nil
 				return err
 			}
-			w.planFile = nil
 		}
 		if w.next == len(w.files) {
 			return nil
@@ -201,7 +191,16 @@ func (w *shardWriter) upTo(shard int) error {
 	return nil
 }
 
-// abort removes the file that is not complete.
+// add adds text to a shard. The calls come in the order of the shards.
+func (w *shardWriter) add(shard int, text []byte) error {
+	if err := w.upTo(shard); err != nil {
+		return err
+	}
+	_, err := w.Write(text)
+	return err
+}
+
+// abort removes the file of the current shard unless it is complete.
 func (w *shardWriter) abort() {
 	if w.planFile != nil {
 		w.file.Abort()
@@ -215,7 +214,7 @@ func dirsHead(id string) string { return "sealift-dirs " + id + "\n" }
 
 func missingHead(id string) string { return "sealift-missing " + id + "\n" }
 
-const endLine = "end\n"
+const endLine = "end"
 
 // planFile is a file of a plan that is being written.
 type planFile struct {
@@ -232,28 +231,40 @@ func createFile(dir *fsys.Dir, head string) (*planFile, error) {
 	}
 	f := &planFile{file: file, digest: sha256.New()}
 	f.out = bufio.NewWriterSize(&fsys.Writer{File: &file.File}, fileBuffer)
-	return f, f.write([]byte(head))
+	_, err = f.Write([]byte(head))
+	return f, err
 }
 
-func (f *planFile) write(text []byte) error {
+// Write implements io.Writer.
+func (f *planFile) Write(text []byte) (int, error) {
 	f.size += int64(len(text))
 	_, _ = f.digest.Write(text) // it never returns an error
-	_, err := f.out.Write(text)
-	return err
+	return f.out.Write(text)
 }
 
-// commit completes the file, syncs it and gives it its name.
+// commit completes the file, syncs it and gives it its name. After an error, the caller must abort
+// the file.
 func (f *planFile) commit(name string, about *File) error {
-	err := errors.Join(f.write([]byte(endLine)), f.out.Flush(), f.file.SyncToDrive())
-	if err == nil {
-		err = f.file.CommitReplacing(name)
-	}
-	if err != nil {
-		f.file.Abort()
+	_, err := f.Write([]byte(endLine + "\n"))
+	if err := errors.Join(err, f.out.Flush(), f.file.SyncToDrive()); err != nil {
 		return err
 	}
 	about.Size, about.SHA256 = f.size, hex.EncodeToString(f.digest.Sum(nil))
-	return nil
+	return f.file.CommitReplacing(name)
+}
+
+// writeLines writes a file of the plan whose lines body writes. The content is then durable; the
+// caller syncs the directory.
+func writeLines(dir *fsys.Dir, name, head string, about *File, body func(*planFile) error) error {
+	f, err := createFile(dir, head)
+	if err != nil {
+		return err
+	}
+	defer f.file.Abort()
+	if err := body(f); err != nil {
+		return err
+	}
+	return f.commit(name, about)
 }
 
 // writeDirs writes the table of directories.
@@ -271,20 +282,15 @@ func (p *Planner) writeMissing(ctx context.Context) (File, error) {
 // writeSorted writes a file with a line for each record.
 func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name, head string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
 	defer records.Close() //nolint:errcheck // a temporary that is not needed any more
-	f, err := createFile(p.plan, head)
-	if err != nil {
-		return about, err
-	}
 	var line []byte
-	if err := records.Each(func(key, value []byte) error {
-		about.Entries++
-		line = appendLine(line[:0], key, value)
-		return errors.Join(f.write(line), ctx.Err())
-	}); err != nil {
-		f.file.Abort()
-		return about, err
-	}
-	err = f.commit(name, &about)
+	err = writeLines(p.plan, name, head, &about, func(f *planFile) error {
+		return records.Each(func(key, value []byte) error {
+			about.Entries++
+			line = appendLine(line[:0], key, value)
+			_, err := f.Write(line)
+			return errors.Join(err, ctx.Err())
+		})
+	})
 	return about, err
 }
 
@@ -303,19 +309,19 @@ func (p *Planner) writePlan(plan *Plan) error {
 			return err
 		}
 	}
-	file, err := p.plan.Create(false)
+	file, err := newFile(p.plan, text)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(file.WriteAt(text, 0), file.SyncToDrive()); err != nil {
-		file.Abort()
+	defer file.Abort()
+	if err := file.SyncToDrive(); err != nil {
 		return err
 	}
-	if err := file.Commit(planName); err != nil {
-		file.Abort()
-		if errors.Is(err, fs.ErrExist) {
-			err = ErrPlanned
-		}
+	err = file.Commit(planName)
+	if errors.Is(err, fs.ErrExist) {
+		return ErrPlanned
+	}
+	if err != nil {
 		return err
 	}
 	if err := p.plan.SyncToDrive(); err != nil {

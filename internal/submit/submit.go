@@ -67,7 +67,7 @@ var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"name":   quote.Name,
 		"words":  words,
-		"count":  func(n int64, noun string) string { return units.Plural(n, noun) },
+		"count":  units.Plural,
 		"size":   units.Size,
 		"inYAML": inYAML,
 		"list":   func(s ...string) []string { return s },
@@ -221,17 +221,7 @@ func minutes(seconds float64) int {
 func words(command []string) string {
 	var out []string
 	for _, word := range command {
-		out = append(out, shellWord(word))
+		out = append(out, quote.Word(word))
 	}
 	return strings.Join(out, " ")
-}
-
-// plainBytes are the bytes that need no quotes in a word of a shell.
-const plainBytes = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./=:,+@%-"
-
-func shellWord(s string) string {
-	if s != "" && strings.Trim(s, plainBytes) == "" {
-		return s
-	}
-	return quote.Name(s)
 }

@@ -20,7 +20,11 @@ var errChanged = errors.New("it changed while being read, several times in a row
 
 // do hashes one file.
 func (r *run) do(ctx context.Context, j job) {
-	defer r.counters.Files.Add(1)
+	defer func() {
+		if ctx.Err() == nil { // a stopped run has not hashed the file
+			r.counters.Files.Add(1)
+		}
+	}()
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	if j.dir == nil && j.path == "-" {

@@ -66,7 +66,11 @@ func (w *worker) do(ctx context.Context, j *job) {
 	}
 	w.shown.Begin(j.path)
 	defer w.shown.End()
-	defer w.run.counters.Files.Add(int64(len(j.parts)))
+	defer func() {
+		if ctx.Err() == nil { // a stopped run has not checked the file
+			w.run.counters.Files.Add(int64(len(j.parts)))
+		}
+	}()
 	f, info, err := w.open(j)
 	if err != nil {
 		verdict := Unreadable

@@ -40,6 +40,13 @@ func NewRoot(h *fsys.Handle, info fsys.Info, v Visitor) *Dir {
 	return d
 }
 
+// selectOnly limits the walk of d to the entries that n selects.
+func (d *Dir) selectOnly(n *filter.Node) {
+	if !n.All() {
+		d.only = n
+	}
+}
+
 // Path returns the path relative to the root, "" for the root itself. Each call builds the
 // path anew: storing it for each directory of a deep tree would need memory of the square of
 // the depth.
@@ -82,7 +89,7 @@ func (d *Dir) join(name string) string {
 // Implied reports whether the filters select entries in the directory and not the directory
 // itself. A copy creates it only when it copies an entry in it.
 func (d *Dir) Implied() bool {
-	return d.verdict == filter.Traverse || d.only != nil && !d.only.All()
+	return d.verdict == filter.Traverse || d.only != nil
 }
 
 // Acquire returns the open directory for use until Release.

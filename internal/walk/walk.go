@@ -71,9 +71,7 @@ func Walk(ctx context.Context, root *Dir, o Options) {
 	w := &walker{ctx: ctx, opts: o, device: root.Info.ID.Dev}
 	w.mu.wake.L = &w.mu
 	root.verdict = o.Filter.Root()
-	if o.Only != nil {
-		root.only = o.Only.Root()
-	}
+	root.selectOnly(o.Only.Root())
 	stop := context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		w.mu.wake.Broadcast()
@@ -229,10 +227,7 @@ func (w *walker) take() (c *cursor, from, to int) {
 
 // descend opens the subdirectory name of parent and pushes its listing.
 func (w *walker) descend(parent *Dir, name string, place Place) {
-	verdict := filter.Included
-	if w.opts.Filter != nil {
-		verdict = w.filter(parent, name, true)
-	}
+	verdict := w.filter(parent, name, true)
 	if verdict == filter.Excluded {
 		return
 	}
@@ -323,8 +318,8 @@ func (w *walker) unopened(parent *Dir, name string, place Place, cause error) (*
 func newDir(parent *Dir, name string, info fsys.Info, h *fsys.Handle) *Dir {
 	parent.Hold()
 	d := &Dir{Parent: parent, Name: name, Info: info, visitor: parent.visitor, handle: h}
-	if parent.only != nil && !parent.only.All() {
-		d.only = parent.only.Child(name)
+	if parent.only != nil {
+		d.selectOnly(parent.only.Child(name))
 	}
 	d.pending.Store(1)
 	return d
@@ -333,7 +328,7 @@ func newDir(parent *Dir, name string, info fsys.Info, h *fsys.Handle) *Dir {
 // list reads the names in d, selects those that the filters want, and pushes them.
 func (w *walker) list(d *Dir) {
 	read := w.read
-	if w.opts.Found != nil && (d.only == nil || d.only.All()) {
+	if w.opts.Found != nil && d.only == nil {
 		read = w.survey
 	}
 	c, err := read(d)
@@ -364,7 +359,7 @@ func (w *walker) read(d *Dir) (*cursor, error) {
 	}
 	defer d.handle.Release()
 	var listing *fsys.Listing
-	if d.only != nil && !d.only.All() {
+	if d.only != nil {
 		listing = fsys.NewListing(d.only.Names())
 	} else if listing, err = dir.List(); err != nil {
 		return nil, err
@@ -445,11 +440,11 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 		}
 		kind = info.Kind
 	}
-	if d.only != nil && !d.only.All() && !d.only.Child(name).All() && kind != fsys.Directory {
+	if d.only != nil && !d.only.Child(name).All() && kind != fsys.Directory {
 		d.visitor.Failed(d, name, errNotDirectory)
 		return kind, false
 	}
-	return kind, kind == fsys.Directory || w.opts.Filter == nil || w.filter(d, name, false) != filter.Excluded
+	return kind, kind == fsys.Directory || w.filter(d, name, false) != filter.Excluded
 }
 
 // filter returns the verdict of the filters on the entry name of d.

@@ -1,0 +1,35 @@
+package catalog
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/fsys"
+)
+
+const (
+	// fileLockName is the file that a process locks while it writes a File in its directory.
+	fileLockName = fsys.Reserved + "lock"
+
+	lockWait  = time.Minute           // after this, the holder is probably stopped
+	lockPause = 10 * time.Millisecond // between two attempts
+)
+
+// lock lets the processes that write Files in one directory take turns, so that each one
+// merges the lines of the others. Without the lock, one process could rename its manifest
+// over another one that it has not read. The returned function ends the turn. If the lock is
+// not available, lock does without it: Write still fails if it sees another manifest.
+func (f *File) lock() (unlock func()) {
+	for begin := time.Now(); ; time.Sleep(lockPause) {
+		l, err := f.home.Lock(fileLockName)
+		if err == nil {
+			return func() {
+				_ = f.home.Remove(fileLockName) // a leftover is only litter: the lock ends with its descriptor
+				l.Unlock()
+			}
+		}
+		if !errors.Is(err, fsys.ErrLocked) || time.Since(begin) > lockWait {
+			return func() {}
+		}
+	}
+}
