@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/route"
 )
 
@@ -41,7 +40,7 @@ func (t *target) openBackup(r *run) error {
 		return nil
 	}
 	refuse := func(why string) error {
-		return failure.Refuse("the backup directory %s %s", quote.Name(t.Backup.Shown), why)
+		return failure.Refuse("the backup directory %s %s", quoteName(t.Backup.Shown), why)
 	}
 	t.backup = &backup{Backup: t.Backup, base: t.root}
 	if t.Backup.Outside {
@@ -62,7 +61,7 @@ func (t *target) openBackup(r *run) error {
 			break
 		}
 		if err != nil && fsys.IsSymlinkRefusal(err) {
-			return refuse("is not usable: " + quote.Name(name) + " is a link or a file")
+			return refuse("is not usable: " + quoteName(name) + " is a link or a file")
 		}
 		if err != nil {
 			return refuse("cannot be opened: " + route.Reason(err))

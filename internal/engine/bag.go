@@ -390,25 +390,11 @@ func (r *run) countPayload(f *result) {
 	}
 }
 
-// emptyDirs collects the empty directories of the source, because the manifests of a bag do
-// not list them.
-type emptyDirs struct {
-	sync.Mutex
-	fewNames
-}
-
-func (e *emptyDirs) add(path string) {
-	e.Lock()
-	defer e.Unlock()
-	e.fewNames.add(path)
-}
-
 // warnEmptyDirs warns, in one message, of the empty directories that were copied into the
-// payload.
+// payload, because the manifests of a bag do not list them.
 func (r *run) warnEmptyDirs() {
+	r.sync()
 	e := &r.emptyDirs
-	e.Lock()
-	defer e.Unlock()
 	if e.count == 0 {
 		return
 	}
@@ -417,5 +403,5 @@ func (r *run) warnEmptyDirs() {
 	if e.count > 1 {
 		what = fmt.Sprintf("%d empty directories are", e.count)
 	}
-	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, e.fewNames)})
+	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, e)})
 }

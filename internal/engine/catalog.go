@@ -147,7 +147,7 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 // copyLate copies the source's files that have names of manifests, when all else was
 // copied. Manifests of earlier runs that have these names move aside.
 func (r *run) copyLate() {
-	r.sync() // the collector records in the same catalogs
+	r.sync() // the collector records in the same catalogs, and has the late jobs
 	for _, t := range r.targets {
 		if t.isDropped() || t.catalog == nil || r.opts.DryRun || r.ctx.Err() != nil {
 			continue
@@ -156,8 +156,8 @@ func (r *run) copyLate() {
 			t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
 		}
 	}
-	slices.SortFunc(r.late.jobs, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
-	for _, j := range r.late.jobs {
+	slices.SortFunc(r.late, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
+	for _, j := range r.late {
 		if r.ctx.Err() == nil {
 			r.process(r.newEntry(j, r.clock))
 		}

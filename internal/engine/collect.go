@@ -133,23 +133,15 @@ func (r *run) account(f *result) {
 	var entry Counts // of this entry at all destinations
 	for _, t := range f.targets {
 		known = known || t.known
-		if t.fresh && !r.opts.DryRun {
-			r.addToLog(f, t)
+		if t.fresh && !r.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
+			t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 		}
 		if t.digests != nil {
 			t.target.toVerify.add(1, f.size)
 			listed = true
 		}
-		if c := t.target.catalog; c != nil && !r.opts.DryRun && f.unlisted {
-			c.Drop(t.name)
-		} else if c != nil && !r.opts.DryRun {
-			c.Record(catalog.Outcome{
-				Path: t.name, Digests: t.digests[:min(r.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
-				Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
-			})
-			if t.alias != "" { // an earlier manifest may list the file under its alias
-				c.Drop(t.alias)
-			}
+		if !r.opts.DryRun && t.target.catalog != nil {
+			r.recordLine(f, t)
 		}
 		if t.backedUp {
 			t.target.backup.kept.Add(1)
@@ -198,6 +190,22 @@ func (r *run) account(f *result) {
 	}
 }
 
+// recordLine records the outcome of an entry in the catalog of one destination.
+func (r *run) recordLine(f *result, t targetResult) {
+	c := t.target.catalog
+	if f.unlisted {
+		c.Drop(t.name)
+		return
+	}
+	c.Record(catalog.Outcome{
+		Path: t.name, Digests: t.digests[:min(r.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
+		Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
+	})
+	if t.alias != "" { // an earlier manifest may list the file under its alias
+		c.Drop(t.alias)
+	}
+}
+
 // countPresent counts a regular file at each destination that has it now.
 func (r *run) countPresent(f *result) {
 	if f.kind != fsys.Regular {
@@ -235,13 +243,6 @@ func (r *run) total() int64 {
 		return max(r.counters.TotalFiles.Load(), r.seen)
 	}
 	return -1
-}
-
-// addToLog lists a file in the log of a destination. It reports no error: the collector calls it
-// and must not send messages to itself. The goroutines that make checkpoints report errors of the
-// log.
-func (r *run) addToLog(f *result, t targetResult) {
-	t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 }
 
 // sendResult sends the result of an entry to the collector. It completes the progress counters,
@@ -333,7 +334,7 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 			defer r.cancel(errSourceGone)
 		}
 	}
-	r.report(Event{Kind: EventFailed, Path: path, Err: &failure.FileError{Path: path, Stage: stage, Err: err}})
+	r.report(fileEvent(EventFailed, path, "", stage, err))
 }
 
 // failTransfer reports that an entry cannot be copied to one destination.
@@ -356,10 +357,7 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 	if name := path[strings.LastIndexByte(path, '/')+1:]; making && fsys.NameRefused(name, err) {
 		err = fmt.Errorf("the destination does not accept this name: %w", err)
 	}
-	r.report(Event{
-		Kind: EventFailed, Path: path, Target: t.Given,
-		Err: &failure.FileError{Path: path, Target: t.Given, Stage: stage, Err: err},
-	})
+	r.report(fileEvent(EventFailed, path, t.Given, stage, err))
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {

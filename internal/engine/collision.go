@@ -31,14 +31,14 @@ func (dd *destDir) collision(dir *fsys.Dir, name string, src *walk.Dir, info fsy
 		if other == "" || dd.existing == nil || !dd.existing.has(other) {
 			return &collisionError{other}
 		}
-		if in, err := src.Acquire(); err != nil {
+		in, err := src.Acquire()
+		if err != nil {
 			return err
-		} else {
-			sibling, err := in.Lstat(other)
-			src.Release()
-			if err == nil && (sibling.ID != info.ID || info.Nlink > 1) {
-				return &collisionError{other}
-			}
+		}
+		sibling, err := in.Lstat(other)
+		src.Release()
+		if err == nil && (sibling.ID != info.ID || info.Nlink > 1) {
+			return &collisionError{other}
 		}
 		if first, ok := dd.claimedBy[other]; ok && first != name {
 			return &collisionError{first}

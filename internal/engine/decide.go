@@ -269,11 +269,10 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		if p.target.log != nil {
 			o.journal = r.observeJournal(e, p)
 		}
-		if o.hashing && o.upToDate() {
-			if r.listedHashes == len(r.opts.Hashes) { // otherwise the bag's manifests have hashes that the lines lack
-				o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
-				o.lineHolds = o.lineHolds && e.expected.Met(o.line)
-			}
+		complete := r.listedHashes == len(r.opts.Hashes) // otherwise the bag's manifests have hashes that the lines lack
+		if o.hashing && o.upToDate() && complete {
+			o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
+			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
 		}
 	}
 	return o, err
@@ -285,7 +284,7 @@ func (r *run) observationOf(s *fileSystem, src, have fsys.Info) observation {
 	o := observation{
 		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0,
 		exists: true, source: src.Kind, have: have.Kind,
-		sameSize: src.Size == have.Size, sameTime: s.sameTime(src.Mtime, have.Mtime),
+		sameSize: src.Size == have.Size, sameTime: s.SameTime(src.Mtime, have.Mtime),
 	}
 	o.newer = !o.sameTime && have.Mtime.Compare(src.Mtime) > 0
 	return o
@@ -311,7 +310,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	log, path := p.target.log, e.manifestPath(p)
-	left := log.Judge(path, e.meta.info, p.have, p.dd.system.timeStamps())
+	left := log.Judge(path, e.meta.info, p.have, p.dd.system.TimeStamps)
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {
 			j.digests = left.Digests

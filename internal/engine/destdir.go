@@ -278,11 +278,9 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	if dd.system, err = t.findFileSystem(r, dir, dd.info); err != nil {
 		return fail(err)
 	}
-	if !r.opts.DryRun {
-		if r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
-			if dd.inherits, err = dd.stripACL(dir); err != nil {
-				return fail(err)
-			}
+	if !r.opts.DryRun && r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
+		if dd.inherits, err = dd.stripACL(dir); err != nil {
+			return fail(err)
 		}
 	}
 	if t.Name != "" && !r.opts.DryRun && t.log.Interrupted {

@@ -53,7 +53,6 @@ type run struct {
 	devices   []*device
 	gauge     *pipe.Gauge
 	largest   atomic.Int64 // bytes of the largest file met
-	noDirect  sync.Once    // the warning that the page cache cannot be bypassed
 	links     linkGroups
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
@@ -69,16 +68,9 @@ type run struct {
 	validates    bool             // the source is a bag, and is validated
 	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration // nil if the source has no valid bagit.txt
-	emptyDirs    emptyDirs
-
-	late struct { // files of the source that have a name of this run's manifests: they are copied last
-		sync.Mutex
-		jobs []job
-	}
-	reserved     sync.Once
-	warnedUnread sync.Once // that extended attributes must not be read
-
-	warnedNotKept sync.Map // kinds of metadata that no copy can keep and that were warned about
+	emptyDirs    fewNames         // of the source; only the collector uses it
+	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.sync returns
+	warned       kindSet          // warnings that concern the whole run and were reported
 }
 
 // job is one entry of the source for a worker. Its directory is held.
@@ -107,15 +99,11 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	if err := o.refuseBagOptions(bagMode); err != nil {
 		return nil, err
 	}
-	places := route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes[:o.lines()], Manifest: o.Manifest,
-		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
-	}
+	places := o.places()
 	if bagMode == bagMake {
 		places.Payload = bag.PayloadName
 	}
-	answers := m.rules(o)
-	if bagMode != bagNone || !answers.completes { // a bag's manifests have fixed names, and a task writes none
+	if bagMode != bagNone || !m.rules(o).completes { // a bag's manifests have fixed names, and a task writes none
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -125,13 +113,12 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	if err := opts.fitDescriptors(fsys.OpenLimit()); err != nil {
 		return nil, err
 	}
-	r := &run{opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), bagMode: bagMode, mode: m, rules: answers}
-	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
-		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
+	r, err := newRun(ctx, opts, m, rt, c)
+	if err != nil {
+		return nil, err
 	}
-	r.outer = ctx
-	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	defer r.cancel(nil)
+	r.bagMode = bagMode
 	stop, err := m.begin(ctx, r)
 	if err == nil {
 		defer stop()
@@ -158,8 +145,6 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.Destinations), opts.pendingLinksMemory, r.newPendingLinksFile)
 	r.jobs = make(chan job, jobsAhead)
-	r.messages = make(chan message, jobsAhead)
-	r.summary = &Summary{DryRun: opts.DryRun}
 	r.undone = r.newUndone()
 
 	var collector sync.WaitGroup
@@ -197,9 +182,33 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	return r.summary, nil
 }
 
+// places returns the options of package route.
+func (o *Options) places() route.Options {
+	return route.Options{
+		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes[:o.lines()], Manifest: o.Manifest,
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
+	}
+}
+
+// newRun returns a run with an open source, which the caller closes. The caller also calls cancel.
+func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counters.Set) (r *run, err error) {
+	r = &run{
+		opts: o, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), mode: m, rules: m.rules(o),
+		outer: ctx, messages: make(chan message, jobsAhead), summary: &Summary{DryRun: o.DryRun},
+	}
+	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
+		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
+	}
+	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	return r, nil
+}
+
 // examineSource finds out whether the source is a bag or has a history, and makes the refusals
 // that follow from its names.
 func (r *run) examineSource() error {
+	if (r.opts.MHL != nil || r.opts.MediaList != nil) && r.route.Name != "" {
+		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
+	}
 	if r.opts.MHL != nil {
 		if err := r.openHistories(); err != nil {
 			return err

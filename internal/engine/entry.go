@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -203,26 +204,19 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		if !ok {
 			continue
 		}
-		name := e.name
-		if r.route.Name != "" {
-			name = dd.target.Name
-		}
 		p := &e.memory[i]
-		*p = transfer{target: r.targets[i], dd: dd, dir: dir, name: name}
+		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.name)} // a single file may get another name
 		e.transfers = append(e.transfers, p)
 	}
-	for {
-		err := r.attempt(e, group)
-		if errors.Is(err, errSourceChanged) {
-			if err = r.describeAgain(e); err == nil {
-				continue
-			}
+	err := r.attempt(e, group)
+	for errors.Is(err, errSourceChanged) {
+		if err = r.describeAgain(e); err == nil {
+			err = r.attempt(e, group)
 		}
-		if err != nil {
-			stage, err := splitStage(err)
-			r.failSource(e, stage, err)
-		}
-		break
+	}
+	if err != nil {
+		stage, err := splitStage(err)
+		r.failSource(e, stage, err)
 	}
 	if group != nil {
 		r.afterLinked(e, group)
@@ -304,10 +298,7 @@ func (e *entry) contradicts(digests hash.Digests) bool {
 
 // manifestPath returns the path of the entry in the manifests of the transfer's destination.
 func (e *entry) manifestPath(p *transfer) string {
-	if p.target.Name != "" {
-		return p.target.Name
-	}
-	return e.path
+	return cmp.Or(p.target.Name, e.path)
 }
 
 // unchanged returns errSourceChanged if the entry no longer has the described state. It checks

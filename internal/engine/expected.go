@@ -83,7 +83,7 @@ func (f *fewNames) add(path string) {
 	}
 }
 
-func (f fewNames) String() string {
+func (f *fewNames) String() string {
 	names := strings.Join(f.shown, ", ")
 	if f.count > len(f.shown) {
 		names += ", ..."
@@ -147,7 +147,7 @@ func (a *absentFiles) warn() {
 	case n > 1:
 		what = fmt.Sprintf("%d files that are", n)
 	}
-	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: fmt.Errorf("lists %s absent: %s", what, a.files)})
+	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: fmt.Errorf("lists %s absent: %s", what, &a.files)})
 }
 
 // absent reports whether the source has no file of that name. A symbolic link to a file in the

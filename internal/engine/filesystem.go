@@ -7,36 +7,32 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
 // fileSystem describes one mounted file system of a destination: that of its root, or one
-// mounted below the root. Except for mu and the answers, nothing in it changes after
+// mounted below the root. Except for lacks and the answers, nothing in it changes after
 // target.findFileSystem has returned it.
 type fileSystem struct {
 	target *target
 	dir    *fsys.Dir // in this file system; open until the end, to flush it and to receive its writeback errors; nil in a dry run
 	probed bool      // false if no file could be created: the properties are guessed
 
-	granularity int64 // of time stamps, nanoseconds
-	// ctimeHolds means that programs cannot set a file's change time. The time then shows
-	// whether a file was changed after a run was interrupted.
-	ctimeHolds bool
+	resume.TimeStamps
+
 	// The file system accepts chmod or chown without an error and does not store the result,
 	// or hides it from this user, as sshfs does with -o umask. Modes or owners are then set on
 	// new files, and not compared on others.
 	forgetsModes, forgetsOwners bool
 
 	ahead time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
-	slack time.Duration // the longest time by which a time stamp here may be earlier than one of the same instant on the root's file system
 
 	syncEach bool // sync each file and directory separately
 
 	followsLinks answer // setting metadata of a symbolic link changes the file that it points to
 	showsLinks   answer // hard links have one inode number
-	mu           struct {
-		sync.Mutex
-		lacks map[string]bool // kinds of metadata that the file system cannot store
-	}
+
+	lacks kindSet // kinds of metadata that the file system cannot store
 }
 
 // answer is a property that is determined when it is first needed.
@@ -76,17 +72,15 @@ func (f *fileSystems) all() []*fileSystem {
 	return slices.Collect(maps.Values(f.mu.met))
 }
 
-// of returns the file system of a directory. If the run has not met it, for example because
-// the mount has changed, of returns one with the coarsest time stamps.
-func (f *fileSystems) of(dir *fsys.Dir) *fileSystem {
+// timeStampsIn describes the time stamps in a directory. If the run has not met the file system,
+// for example because the mount has changed, they are the coarsest.
+func (f *fileSystems) timeStampsIn(dir *fsys.Dir) resume.TimeStamps {
 	if info, err := dir.Stat(); err == nil {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		if s := f.mu.met[info.ID.Dev]; s != nil {
-			return s
+		if t, ok := f.timeStamps(info.ID.Dev); ok {
+			return t
 		}
 	}
-	return &fileSystem{granularity: coarsest}
+	return resume.TimeStamps{Granularity: coarsest}
 }
 
 // findFileSystem returns the file system of dir, a directory of the destination that info
@@ -100,9 +94,9 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 	if known != nil && (known.probed || r.opts.DryRun) {
 		return known, nil
 	}
-	s := &fileSystem{target: t, granularity: guessGranularity(info), slack: tick}
+	s := &fileSystem{target: t, TimeStamps: resume.TimeStamps{Granularity: guessGranularity(info), Slack: tick}}
 	if r.opts.DryRun {
-		s.ctimeHolds = dir.KeepsChangeTime() // only a probe can also check the clock
+		s.ChangeTimes = dir.KeepsChangeTime() // only a probe can also check the clock
 	} else {
 		if known != nil {
 			s.dir = known.dir
@@ -115,9 +109,9 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 		}
 	}
 	if dir == t.root {
-		s.slack = 0
+		s.Slack = 0
 	} else {
-		s.slack += time.Duration(s.granularity) + max(t.system.ahead-s.ahead, 0)
+		s.Slack += time.Duration(s.Granularity) + max(t.system.ahead-s.ahead, 0)
 	}
 	if f.mu.met == nil {
 		f.mu.met = map[uint64]*fileSystem{}
@@ -193,7 +187,7 @@ func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) er
 	}
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
 	if err := p.SetTimes(odd, odd, odd); err != nil {
-		s.granularity = coarsest
+		s.Granularity = coarsest
 		err = fsys.IgnoreRefusal(err)
 		s.probed = err == nil
 		return err
@@ -203,9 +197,9 @@ func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) er
 	if err != nil {
 		return err
 	}
-	s.granularity = granularityOf(info.Mtime, odd)
+	s.Granularity = granularityOf(info.Mtime, odd)
 	s.ahead = min(max(time.Unix(info.Ctime.Sec, info.Ctime.Nsec).Sub(now), -day), day)
-	s.ctimeHolds = dir.KeepsChangeTime() && s.ahead > -day
+	s.ChangeTimes = dir.KeepsChangeTime() && s.ahead > -day
 	s.probed = true
 	return nil
 }
@@ -251,28 +245,15 @@ func (s *fileSystem) probeForgotten(privileged bool, dir *fsys.Dir, p *fsys.Pend
 	return err
 }
 
-// sameTime reports whether two modification times are equal at the granularity of the file
-// system.
-func (s *fileSystem) sameTime(a, b fsys.Time) bool { return a.Within(b, s.granularity) }
-
 // warn warns that the file system does not store a kind of metadata, once for each kind and
 // destination. If err says that the file system stores none of that kind, the run does not try
 // again there. Any other refusal may concern only one file.
 func (s *fileSystem) warn(r *run, kind string, err error) {
 	if fsys.Unsupported(err) {
-		s.mu.Lock()
-		if s.mu.lacks == nil {
-			s.mu.lacks = map[string]bool{}
-		}
-		s.mu.lacks[kind] = true
-		s.mu.Unlock()
+		s.lacks.add(kind)
 	}
 	s.target.warn(r, kind, err)
 }
 
 // cannot reports whether the file system is known to store no metadata of the kind.
-func (s *fileSystem) cannot(kind string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.mu.lacks[kind]
-}
+func (s *fileSystem) cannot(kind string) bool { return s.lacks.has(kind) }

@@ -55,7 +55,7 @@ func (r *run) finish() (stopped bool) {
 		r.clock.At(timing.Flush, t.place())
 		s := TargetSummary{Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.left, Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
-			s.Lost = lost.err
+			s.Lost = *lost
 		}
 		if t.backup != nil {
 			s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
@@ -86,7 +86,7 @@ func (r *run) finish() (stopped bool) {
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) {
 		lost := t.lost.Load()
-		if lost != nil && fsys.DeviceFailed(lost.err) || t.deviceFailed.Swap(true) {
+		if lost != nil && fsys.DeviceFailed(*lost) || t.deviceFailed.Swap(true) {
 			return
 		}
 	}
@@ -236,7 +236,7 @@ func (t *target) certify(written []catalog.Written) error {
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
 	r.sync()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warnedSuspect || t.log.SetAside && r.opts.part()
+	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
 }
 
 // abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue

@@ -83,7 +83,7 @@ func (r *run) modeDiffers(s *fileSystem, src, have fsys.Info) bool {
 
 // timeDiffers reports whether the run would change the mtime of a file at the destination.
 func (r *run) timeDiffers(s *fileSystem, src, have fsys.Info) bool {
-	return r.opts.Preserve&PreserveTimes != 0 && !s.sameTime(src.Mtime, have.Mtime)
+	return r.opts.Preserve&PreserveTimes != 0 && !s.SameTime(src.Mtime, have.Mtime)
 }
 
 // keep finishes a transfer whose file has the source's content. It brings the metadata up to

@@ -36,9 +36,6 @@ func (r *run) refuseNames() error {
 	if r.opts.MediaList == nil {
 		return nil
 	}
-	if r.route.Name != "" {
-		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
-	}
 	root, _, err := r.route.OpenSource()
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(r.opts.Source), err)

@@ -145,12 +145,20 @@ func (a *abandoning) run(ctx context.Context) (err error) {
 		return refuse(err)
 	}
 	defer journal.Close()
-	if err := a.clean(ctx); err != nil {
+	if err := a.end(ctx, journal); err != nil {
 		return fmt.Errorf("destination %s: %w", quoteName(a.given), err)
+	}
+	return nil
+}
+
+// end removes what the tasks have left, and then the mark of the plan.
+func (a *abandoning) end(ctx context.Context, journal *resume.Journal) error {
+	if err := a.clean(ctx); err != nil {
+		return err
 	}
 	if a.untouched {
 		if err := catalog.MoveBack(a.root, a.options.Copy.Hashes, a.options.Copy.Manifest); err != nil {
-			return fmt.Errorf("destination %s: the previous manifest cannot get its name back: %w", quoteName(a.given), err)
+			return fmt.Errorf("the previous manifest cannot get its name back: %w", err)
 		}
 	}
 	made, err := journal.RootMarked()
@@ -163,10 +171,7 @@ func (a *abandoning) run(ctx context.Context) (err error) {
 	if err == nil {
 		err = a.root.Sync()
 	}
-	if err != nil {
-		return fmt.Errorf("destination %s: %w", quoteName(a.given), err)
-	}
-	return nil
+	return err
 }
 
 // wasMarked reports whether the directory is the one that had the mark of the plan.

@@ -158,7 +158,7 @@ func (m *merging) findAbsent(r *run) {
 		}
 		return nil
 	})
-	if err != nil && r.ctx.Err() == nil {
+	if err != nil {
 		m.failPlan(r, err)
 	}
 	if err := m.reportMissing(r); err != nil {

@@ -76,7 +76,7 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	notKept, has := errors.AsType[*fsys.NotKeptError](err)
 	switch {
 	case has: // another file may have readable attributes
-		if _, warned := r.warnedNotKept.LoadOrStore(notKept.What, true); !warned {
+		if r.warned.add(notKept.What) {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
 		}
@@ -88,10 +88,10 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 		return nil
 	case errors.Is(err, fsys.ErrUnread), fsys.NotPermitted(err):
 		m.unread = true
-		r.warnedUnread.Do(func() {
+		if r.warned.add("unread attributes") {
 			err = fmt.Errorf("its extended attributes, and perhaps those of others, cannot be read and are left out: %w", err)
 			r.report(Event{Kind: EventWarning, Path: path, Err: err})
-		})
+		}
 		err = nil
 	}
 	m.xattrs = list
@@ -145,7 +145,7 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 			changed = changed || set
 		}
 	}
-	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.sameTime(have.Mtime, m.info.Mtime)) {
+	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.SameTime(have.Mtime, m.info.Mtime)) {
 		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
 		switch {
 		case err == nil:
@@ -226,7 +226,7 @@ func (r *run) checkFarTime(s *fileSystem, o *fsys.Object, want fsys.Time) error 
 		return nil
 	}
 	have, err := o.Stat()
-	if err == nil && !s.sameTime(have.Mtime, want) {
+	if err == nil && !s.SameTime(have.Mtime, want) {
 		shown := func(t fsys.Time) string { return time.Unix(t.Sec, 0).UTC().Format(time.DateTime) }
 		s.warn(r, kindFarTimes, fmt.Errorf("times before 1980 or after 2037 cannot all be kept there: %s becomes %s (UTC)", shown(want), shown(have.Mtime)))
 	}

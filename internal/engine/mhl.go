@@ -42,9 +42,6 @@ type histories struct {
 // compute. The error is a *failure.RefusedError, or wraps a *mhl.ChainError.
 func (r *run) openHistories() error {
 	o := r.opts
-	if r.route.Name != "" {
-		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(o.Source))
-	}
 	h := &histories{folders: map[string]bool{}}
 	r.histories = h
 	root, _, err := r.route.OpenSource() // the walk closes its own

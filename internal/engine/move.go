@@ -177,12 +177,8 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if s.Finish(e.meta.info.Size); s.Err != nil {
 		return inStage(failure.StageWrite, s.Err)
 	}
-	p.inFlight.Stop()
-	if s.Behind != nil {
-		s.Behind.Finish()
-		s.Behind = nil
-		p.bypass = true // the device's goroutine has counted the bytes
-	}
+	p.bypass = p.bypass || s.Behind != nil // then the device's goroutine has counted the bytes
+	p.stopBeside()
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
 		_, err = r.apply(p.dd.system, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
@@ -237,16 +233,22 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 // abort removes the transfer's temporary, unless it is committed or kept.
 func (r *run) abort(p *transfer) {
 	if p.sink.File != nil {
-		p.inFlight.Stop()
-		if p.sink.Behind != nil {
-			p.sink.Behind.Finish()
-		}
+		p.stopBeside()
 		if p.sink.File.Abort() {
 			p.target.keepLog.Store(true) // the temporary could not be removed; a later run removes it
 		}
 		p.forget()
 	}
 	p.temporary = temporary{}
+}
+
+// stopBeside ends the work of other goroutines with the temporary: checkpoints and writeback.
+func (t *temporary) stopBeside() {
+	t.inFlight.Stop()
+	if t.sink.Behind != nil {
+		t.sink.Behind.Finish()
+		t.sink.Behind = nil
+	}
 }
 
 // forget records that the transfer's temporary does not exist any more: it was committed or

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -110,7 +111,7 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 // moveBytes reads the file, writes the sinks and computes the digests. It returns the offset that
 // it reached.
 func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
-	cloned := allClones(sinks)
+	cloned := !slices.ContainsFunc(sinks, func(s *pipe.Sink) bool { return !s.Clone }) // nothing has to be written
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.info.Size)
 		return e.meta.info.Size, nil
@@ -131,14 +132,4 @@ func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *h
 		}
 	}
 	return r.pipe.Move(r.ctx, src, e.meta.info, set, sinks, opts)
-}
-
-// allClones reports whether nothing has to be written.
-func allClones(sinks []*pipe.Sink) bool {
-	for _, s := range sinks {
-		if !s.Clone {
-			return false
-		}
-	}
-	return true
 }

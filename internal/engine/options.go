@@ -234,16 +234,9 @@ func ParsePreserve(s string) (Preserve, error) {
 // withDefaults returns a copy of the options in which zero values are replaced by their defaults.
 func (o *Options) withDefaults() *Options {
 	full := *o
-	if full.BlockSize == 0 {
-		full.BlockSize = DefaultBlockSize
-	}
-	full.BlockSize = max(full.BlockSize, MinBlockSize)
-	if full.QueueSize == 0 {
-		full.QueueSize = DefaultQueueSize
-	}
-	if full.Workers == 0 {
-		full.Workers = pipe.DefaultWorkers()
-	}
+	full.BlockSize = max(cmp.Or(full.BlockSize, DefaultBlockSize), MinBlockSize)
+	full.QueueSize = cmp.Or(full.QueueSize, DefaultQueueSize)
+	full.Workers = cmp.Or(full.Workers, pipe.DefaultWorkers())
 	if full.Memory == 0 {
 		// Each worker needs a full queue, one block to read into and one block that is being written.
 		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)

@@ -75,8 +75,8 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 
 // warnDirect warns once that the page cache cannot be bypassed.
 func (r *run) warnDirect(where string, err error) {
-	r.noDirect.Do(func() {
+	if r.warned.add("direct") {
 		err := fmt.Errorf("the page cache cannot be bypassed at %s; copied data is dropped from it instead: %w", where, err)
 		r.report(Event{Kind: EventWarning, Err: err})
-	})
+	}
 }

@@ -165,11 +165,7 @@ func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.
 		if p.sink.File == nil || !p.open() {
 			continue
 		}
-		p.inFlight.Stop()
-		if p.sink.Behind != nil {
-			p.sink.Behind.Finish()
-			p.sink.Behind = nil
-		}
+		p.stopBeside()
 		if err := p.keepPartial(total, states); err != nil {
 			p.target.log.Fail(err)
 		}

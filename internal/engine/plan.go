@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io/fs"
 	"path/filepath"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -56,10 +54,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 		return nil, failure.Refuse("--mhl and --bag need the whole tree at once, so they cannot be planned; copy without them, and add the history with sealift sum --mhl")
 	}
 	fsys.Umask()
-	rt, err := route.Resolve(route.Options{
-		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes, Manifest: o.Manifest,
-		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
-	})
+	rt, err := route.Resolve(o.places())
 	if err != nil {
 		return nil, err
 	}
@@ -78,18 +73,13 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	if err := p.openInto(o.FS); err != nil {
 		return nil, err
 	}
-	p.run = &run{
-		opts: opts, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(),
-		outer: ctx, listedHashes: len(opts.Hashes), memory: fsys.Memory(), sheet: timing.NewSheet(len(rt.Destinations)),
-		messages: make(chan message, jobsAhead), summary: &Summary{}, mode: planner{planning: p}, rules: treeCopy{}.rules(opts),
+	if p.run, err = newRun(ctx, opts, planner{planning: p}, rt, c); err != nil {
+		return nil, err
 	}
-	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	defer p.cancel(nil)
-	p.clock = p.sheet.Clock()
-	if p.source, p.sourceInfo, err = rt.OpenSource(); err != nil {
-		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
-	}
 	defer p.source.Close()
+	p.listedHashes, p.memory, p.sheet = len(opts.Hashes), fsys.Memory(), timing.NewSheet(len(rt.Destinations))
+	p.clock = p.sheet.Clock()
 	c.Phase.Store(int32(counters.PhaseScanning))
 	var collector sync.WaitGroup
 	collector.Go(p.collect)
@@ -230,7 +220,7 @@ func (p *planning) openDestination(i int, t *target) error {
 		return err
 	} else if p.trusted[i] = found; !found && t.journal.HoldsLogs() {
 		return failure.Refuse("destination %s: an interrupted copy has left its journal there; run that copy again to its end, or remove %s if it is not wanted",
-			quote.Name(t.Given), quoteName(resume.JournalName("")))
+			quoteName(t.Given), quoteName(resume.JournalName("")))
 	}
 	if err := t.openCatalog(p.run); err != nil {
 		return err

@@ -62,17 +62,14 @@ func (o observation) whyReplaced(d decision, equal bool) string {
 // extended attributes: if nothing else differs, it returns these.
 func (r *run) outdatedKinds(s *fileSystem, src, have fsys.Info) string {
 	var kinds []string
-	for _, kind := range []struct {
-		name    string
-		differs bool
-	}{
-		{"owner", r.ownerDiffers(s, src, have)},
-		{"mode", r.modeDiffers(s, src, have)},
-		{"modification time", r.timeDiffers(s, src, have)},
-	} {
-		if kind.differs {
-			kinds = append(kinds, kind.name)
-		}
+	if r.ownerDiffers(s, src, have) {
+		kinds = append(kinds, "owner")
+	}
+	if r.modeDiffers(s, src, have) {
+		kinds = append(kinds, "mode")
+	}
+	if r.timeDiffers(s, src, have) {
+		kinds = append(kinds, "modification time")
 	}
 	if kinds == nil {
 		return "extended attributes"

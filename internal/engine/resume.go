@@ -77,11 +77,6 @@ func (t *target) manifestDigests() (digests []string, err error) {
 	return digests, err
 }
 
-// timeStamps describes the time stamps of the file system to package resume.
-func (s *fileSystem) timeStamps() resume.TimeStamps {
-	return resume.TimeStamps{ChangeTimes: s.ctimeHolds, Granularity: s.granularity, Slack: s.slack}
-}
-
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.
 func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
@@ -89,7 +84,7 @@ func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
 	defer f.mu.Unlock()
 	s, ok := f.mu.met[device]
 	if ok {
-		t = s.timeStamps()
+		t = s.TimeStamps
 	}
 	return t, ok
 }
@@ -106,14 +101,13 @@ func (r *run) reportLog(t *target) {
 	}
 }
 
+// kindSuspect is the warning of warnSuspect.
+const kindSuspect = "suspect files"
+
 // warnSuspect warns, once, of files that an interrupted run may have damaged and that policy
 // "never" leaves alone.
 func (t *target) warnSuspect(r *run, path string) {
-	t.mu.Lock()
-	warned := t.warnedSuspect
-	t.warnedSuspect = true
-	t.mu.Unlock()
-	if !warned {
+	if t.warned.add(kindSuspect) {
 		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
 		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
 	}

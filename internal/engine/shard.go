@@ -52,8 +52,8 @@ type task struct {
 func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shard.AttemptOptions, c *counters.Set) (*Summary, error) {
 	k := &task{store: s, index: index, opts: a, begun: time.Now()}
 	summary, err := execute(ctx, o, k, c)
-	if failed := k.failure(); failed != nil && ctx.Err() == nil {
-		err = failed
+	if k.mu.err != nil && ctx.Err() == nil { // all goroutines have ended
+		err = k.mu.err
 	}
 	return summary, errors.Join(err, k.end())
 }
@@ -224,12 +224,6 @@ func (k *task) fail(r *run, err error) {
 	r.cancel(err)
 }
 
-func (k *task) failure() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.mu.err
-}
-
 // mayCommit returns nil if the run may give a name to a file that it has written. The caller
 // must do so immediately. Otherwise, mayCommit ends the run and returns errReported.
 func (r *run) mayCommit() error {
@@ -328,8 +322,8 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 				return err
 			}
 		}
-		if err := t.catalogErr(); err != nil {
-			return fmt.Errorf("the list of what was copied: %w", err)
+		if c := t.catalog; c != nil && !t.isDropped() && c.Err() != nil {
+			return fmt.Errorf("the list of what was copied: %w", c.Err())
 		}
 		part, err := k.parts[i].Finish()
 		if err != nil {

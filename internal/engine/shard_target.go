@@ -39,8 +39,6 @@ func (t *target) openTask(r *run, k *task) error {
 	t.root = root
 	t.handle = r.newHandles().Root(root)
 	root.SetTempID(k.attempt.TempID())
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && root.SyncFSReliable()
 	if err := t.openTaskLog(r, k); err != nil {
 		return err
 	}
@@ -86,13 +84,6 @@ func (k *task) openEarlier() (earlier []resume.EarlierAttempt, err error) {
 		earlier = append(earlier, resume.EarlierAttempt{Dir: dir, TempID: a.TempID, Ended: a.Ended})
 	}
 	return earlier, nil
-}
-
-func (t *target) catalogErr() error {
-	if t.catalog == nil || t.isDropped() {
-		return nil
-	}
-	return t.catalog.Err()
 }
 
 // absentInPlan reports whether the destination lacked the directory when the plan was made. This

@@ -42,7 +42,6 @@ type target struct {
 	checkpointers    sync.WaitGroup
 	deviceFailed     atomic.Bool // failEnd has reported that the device failed
 	unwritten        atomic.Bool // some data did not reach the device, so no file counts as durable
-	warnedSuspect    bool        // of files that an interrupted run has left; guarded by mu
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // if finished: closeTarget keeps the journal
@@ -78,15 +77,12 @@ type target struct {
 	presentBytes atomic.Int64         // of all files that exist there, createdBytes included
 	shown        counters.Destination // for the progress display
 
-	lost   atomic.Pointer[dropError]
-	mu     sync.Mutex
-	warned map[string]bool // kinds of metadata that were warned about
+	lost   atomic.Pointer[error] // why it was dropped
+	warned kindSet               // warnings that were reported: kinds of metadata, and kindSuspect
 }
 
 // place returns the name of the destination in package timing.
 func (t *target) place() timing.Place { return timing.Destination(t.index) }
-
-type dropError struct{ err error }
 
 // isOwnWork reports whether have describes an entry that this run can have created. The run has just
 // created an entry of that name. If the result is false, another user has replaced it by a directory,
@@ -99,7 +95,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 // destination is left, the run ends.
 func (t *target) drop(r *run, path string, err error) {
 	err = r.withSpace(t, err)
-	if t.lost.CompareAndSwap(nil, &dropError{err}) {
+	if t.lost.CompareAndSwap(nil, &err) {
 		text := err.Error()
 		t.shown.Dropped.Store(&text)
 		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
@@ -138,14 +134,7 @@ func (t *target) isDropped() bool { return t.lost.Load() != nil }
 
 // warn reports metadata that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
-	t.mu.Lock()
-	warned := t.warned[kind]
-	if t.warned == nil {
-		t.warned = map[string]bool{}
-	}
-	t.warned[kind] = true
-	t.mu.Unlock()
-	if !warned {
+	if t.warned.add(kind) {
 		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
 	}
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -94,16 +93,15 @@ func (r *run) learnOwner(t *target) {
 // open creates the destination's directory if it does not exist. It locks the directory and probes
 // its file system.
 func (t *target) open(r *run) error {
-	if r.opts.DryRun {
-		if !t.Exists {
-			return nil
-		}
-	} else if !t.Exists && t.planned {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), resume.ErrNotPlanned.Error())
-	} else if !t.Exists {
-		return t.openNew(r)
+	switch {
+	case t.Exists:
+		return t.openExisting(r)
+	case r.opts.DryRun:
+		return nil
+	case t.planned:
+		return t.refuseJournal(resume.ErrNotPlanned)
 	}
-	return t.openExisting(r)
+	return t.openNew(r)
 }
 
 // openNew creates the directory and opens it. If another run created the directory first, that run
@@ -165,41 +163,38 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	t.rootOurs = t.rootOurs || t.madeByPlan
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	return t.probe(r)
 }
 
 // refuseJournal returns a refusal if err, the error of opening the journal, means that the run must
 // not write to the destination.
 func (t *target) refuseJournal(err error) error {
-	if errors.Is(err, fsys.ErrLocked) {
+	switch {
+	case errors.Is(err, fsys.ErrLocked):
 		t.leaveToOther()
-		return failure.Refuse("another sealift is at work in %s", quote.Name(t.Given))
-	}
-	if planned, ok := errors.AsType[*resume.PlanError](err); ok {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), planned.Error())
-	}
-	if errors.Is(err, resume.ErrNotPlanned) {
-		return failure.Refuse("destination %s: %s", quote.Name(t.Given), err.Error())
+		return failure.Refuse("another sealift is at work in %s", quoteName(t.Given))
+	case errors.Is(err, resume.ErrNotPlanned), errors.As(err, new(*resume.PlanError)):
+		return failure.Refuse("destination %s: %s", quoteName(t.Given), err.Error())
 	}
 	return fmt.Errorf("the journal cannot be made in it: %w", err)
 }
 
-// probe finds out what the root's file system can do. Those mounted below are probed
-// when their first directory is opened.
+// probe finds out what the root's file system can do, and how it is flushed. Those mounted below
+// are probed when their first directory is opened.
 func (t *target) probe(r *run) error {
 	info, err := t.root.Stat()
 	if err != nil {
 		return err
 	}
+	t.drivesLater = r.opts.Sync == SyncEnd
+	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	t.dev = info.ID.Dev
 	t.system, err = t.findFileSystem(r, t.root, info)
 	return err
 }
 
-// takeOver makes a read-only root writable for the run if rootOurs is set. destDir.inspect does the
-// same for other directories. The root can be the copy of a read-only directory.
+// takeOver makes a read-only root writable for the run. destDir.inspect does the same for other
+// directories. The root can be the copy of a read-only directory.
 func (t *target) takeOver() error {
 	info, err := t.root.Stat()
 	if err == nil && info.Mode&0o300 != 0o300 && !t.root.Writable() && t.root.Chmod(info.Mode|0o700) == nil {

@@ -125,7 +125,7 @@ func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) b
 	case there.Size != source.Size:
 		return true
 	case r.opts.Preserve&PreserveTimes != 0:
-		return !t.fileSystems.of(dir).sameTime(there.Mtime, source.Mtime)
+		return !t.fileSystems.timeStampsIn(dir).SameTime(there.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(r.begun) >= 0
 }

@@ -62,14 +62,12 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	j := job{dir: d, name: name, kind: kind}
-	if kind != fsys.Regular || !r.isLate(d, name) {
-		r.send(j)
+	if kind == fsys.Regular && r.isLate(d, name) {
+		d.Hold()
+		r.messages <- message{do: func() { r.late = append(r.late, j) }}
 		return
 	}
-	d.Hold()
-	r.late.Lock()
-	r.late.jobs = append(r.late.jobs, j)
-	r.late.Unlock()
+	r.send(j)
 }
 
 // send holds the directory of a job and passes the job to a worker.
@@ -113,10 +111,10 @@ func (r *run) skipReserved(d *walk.Dir, name string) { r.warnReserved(d.Join(nam
 // warnReserved warns, once, of entries in the source whose names Sealift reserves for its
 // temporaries and journals.
 func (r *run) warnReserved(path string) {
-	r.reserved.Do(func() {
+	if r.warned.add("reserved names") {
 		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
 		r.report(Event{Kind: EventWarning, Path: path, Err: err})
-	})
+	}
 }
 
 // Leave implements walk.Visitor.
@@ -128,7 +126,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 	dirs := d.State.(destDirs)
 	isEmpty := !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() })
 	if isEmpty && r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
-		r.emptyDirs.add(d.Path())
+		r.messages <- message{do: func() { r.emptyDirs.add(d.Path()) }}
 	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
@@ -218,16 +216,18 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 // complete. The metadata of the destination's root is set only if this run, or an interrupted
 // one that it continues, created the root; that happens at the end of the run.
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
-	if r.ctx.Err() == nil && !r.opts.DryRun {
+	running := r.ctx.Err() == nil
+	if running && !r.opts.DryRun {
 		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
 			return err
 		}
 	}
-	if dd.parent == nil && dd.target.rootOurs && known && r.ctx.Err() == nil {
+	known = known && running
+	if dd.parent == nil && dd.target.rootOurs && known {
 		dd.target.rootMeta = meta // set after the manifest is written and the journal is removed
 		return nil
 	}
-	ours := dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever
+	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever) // it gets the source's metadata
 	before := dd.info
 	if dd.tookOver {
 		before.Mode = dd.originalMode
@@ -237,14 +237,14 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 	}
 	switch {
 	case r.opts.DryRun:
-		if ours && known && !dd.fresh && r.ctx.Err() == nil {
+		if gets && !dd.fresh {
 			outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
 			if outdated {
 				dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
 			}
 			return err
 		}
-	case ours && known && r.ctx.Err() == nil:
+	case gets:
 		have := dd.info
 		if !dd.empty {
 			var err error

@@ -19,8 +19,8 @@ type TimeStamps struct {
 	Slack time.Duration
 }
 
-// same compares modification times at the granularity of the file system.
-func (t TimeStamps) same(a, b fsys.Time) bool { return a.Within(b, t.Granularity) }
+// SameTime reports whether two modification times are equal at the granularity of the file system.
+func (t TimeStamps) SameTime(a, b fsys.Time) bool { return a.Within(b, t.Granularity) }
 
 // before reports whether a time stamp of this file system is certainly earlier than at, a
 // time stamp of the root's file system.
@@ -50,21 +50,21 @@ type Judgement struct {
 // Judge judges the file that have describes, at path in the destination. src describes the
 // source's file; t is for the file system of have.
 func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
-	j := Judgement{MayBeIncomplete: l.MayBeIncomplete(src, have, t)}
+	j := Judgement{MayBeIncomplete: l.Interrupted && l.changedSince(src, have, t)}
 	if digests, ok := l.listed(path, src, have, t); ok {
 		j.Listed, j.Digests = true, digests
 	}
 	return j
 }
 
-// MayBeIncomplete is the part of Judge that needs no path. If programs can set the change
-// time, the modification time decides. A file that gets its name has the modification time
-// of the source, or that of the writing.
-func (l *Log) MayBeIncomplete(src, have fsys.Info, t TimeStamps) bool {
+// changedSince reports whether the file that have describes may have changed since the first
+// interrupted run. If programs can set the change time, the modification time decides. A file that
+// gets its name has the modification time of the source, or that of the writing.
+func (l *Log) changedSince(src, have fsys.Info, t TimeStamps) bool {
 	if t.ChangeTimes {
-		return l.Interrupted && !t.before(have.Ctime, l.begun)
+		return !t.before(have.Ctime, l.begun)
 	}
-	return l.Interrupted && (t.same(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun))
+	return t.SameTime(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun)
 }
 
 // listed returns the digests of a file that an interrupted run has copied or found equal,
@@ -81,7 +81,7 @@ func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Diges
 	if at.Sec > time.Now().Unix() { // the clock was set back, so the change time proves nothing
 		return nil, false
 	}
-	if !l.opts.KeepTimes || !t.same(have.Mtime, src.Mtime) {
+	if !l.opts.KeepTimes || !t.SameTime(have.Mtime, src.Mtime) {
 		return nil, false // a rename of its directory may have put another file here
 	}
 	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
@@ -105,12 +105,11 @@ func (l *Log) Written(path string, src, have fsys.Info) (hash.Digests, bool) {
 // changed the file that have describes, and which digests it should then have.
 func (l *Log) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
 	if l.known != nil {
-		f, ok, err := l.known.Written(path)
-		if err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
+		fits := func(f journal.File) bool { return f.Size == have.Size && l.fitsHashes(f.Digests) }
+		if f, ok, err := l.known.Written(path); err == nil && ok && fits(f) {
 			return f.Digests, true
 		}
-		f, _, ok, err = l.known.File(path)
-		if err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
+		if f, _, ok, err := l.known.File(path); err == nil && ok && fits(f) {
 			return f.Digests, true
 		}
 	}
