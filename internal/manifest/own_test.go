@@ -102,7 +102,7 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 		"BLAKE3 (a) = " + hexA + "\n":       {1, kind},
 		hexA + "\n":                         {1, kind},
 		a + "\x00":                          {2, kind},
-		hexA + "  " + strings.Repeat("n", 140_000) + "\n": {1, kind},
+		hexA + "  " + strings.Repeat("n", MaxLine) + "\n": {1, kind},
 		strings.TrimSuffix(a, "\n"):                       {1, written},
 		hexA + "  a\r\n":                                  {1, written},
 		strings.ToUpper(hexA) + "  a\n":                   {1, written},
@@ -336,5 +336,22 @@ func requireOwn(t *testing.T, a hash.Algorithm, format Sums, path string) {
 		}
 	} else {
 		require.ErrorAs(t, err, new(*FormError), "%q", out.String())
+	}
+}
+
+// The path of a deep tree can be many times longer than PATH_MAX.
+func TestOwnLinesOfLongPaths(t *testing.T) {
+	for _, name := range []string{strings.Repeat("d", 250), strings.Repeat("\n", 250)} {
+		path := strings.Repeat(name+"/", (1<<20)/251) + "file"
+		b := newBuilder(hash.SHA256, noSpill, 0)
+		require.NoError(t, putIn(b, path, bytes.Repeat([]byte{7}, hash.SHA256.Size())))
+		var out bytes.Buffer
+		_, err := b.Write(&out, Document{Format: GNU})
+		require.NoError(t, err)
+		_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), GNU, false, hash.SHA256)
+		require.NoError(t, err)
+		line, err := NewReader(&out, GNU, "").Next()
+		require.NoError(t, err)
+		require.Equal(t, path, line.Path)
 	}
 }

@@ -11,11 +11,13 @@ import (
 )
 
 // MaxLine is the length of the longest line that is read, in bytes, including the line
-// feed. It allows a path of 64 KiB (sixteen times Linux's PATH_MAX) with every byte
-// escaped, and 1 KiB for digest and tag. Windows' longest path, 32,767 UTF-16 units, is at
-// most 98,301 bytes of UTF-8 and fits too. Longer lines are malformed. Without a limit, a
+// feed. It allows a path of 1 MiB, the longest that a copy records in its journal, with every
+// byte escaped, and 1 KiB for digest and tag. Longer lines are malformed. Without a limit, a
 // hostile file without a line feed would be read into memory completely.
-const MaxLine = 2*64<<10 + 1<<10
+const MaxLine = 2<<20 + 1<<10
+
+// usualLine is enough for most lines, in bytes. Longer ones need more memory.
+const usualLine = 2*64<<10 + 1<<10
 
 // maxMalformedKept limits the line numbers that Malformed stores. It is enough for a
 // report, and bounds the memory if a video file is read as a manifest.
@@ -135,7 +137,8 @@ type lineParser interface {
 
 // lineReader reads the lines of a format.
 type lineReader struct {
-	src    *bufio.Reader // its buffer holds the longest line
+	src    *bufio.Reader // its buffer holds most lines
+	long   []byte        // a longer line
 	max    int           // bytes in a line, line feed included
 	parser lineParser
 	number int    // of the current line, from 1
@@ -145,11 +148,11 @@ type lineReader struct {
 }
 
 func newLineReader(r io.Reader, maxLine int, p lineParser) *lineReader {
-	return &lineReader{src: bufio.NewReaderSize(r, bufferSize(r, maxLine)), max: maxLine, parser: p}
+	return &lineReader{src: bufio.NewReaderSize(r, bufferSize(r, min(maxLine, usualLine))), max: maxLine, parser: p}
 }
 
-// bufferSize is enough for the longest line of r, and at most the size of r, because there
-// may be a manifest for every file.
+// bufferSize is limit, and at most the size of r, because there may be a manifest for every
+// file.
 func bufferSize(r io.Reader, limit int) int {
 	if sized, ok := r.(interface{ Size() int64 }); ok {
 		return int(min(sized.Size()+1, int64(limit)))
@@ -201,17 +204,23 @@ func (l *lineReader) readLine() ([]byte, error) {
 	}
 	l.number++
 	l.end += int64(len(line))
-	tooLong := errors.Is(err, bufio.ErrBufferFull)
-	for errors.Is(err, bufio.ErrBufferFull) {
-		var part []byte
-		part, err = l.src.ReadSlice('\n')
-		l.end += int64(len(part))
+	if errors.Is(err, bufio.ErrBufferFull) {
+		l.long = append(l.long[:0], line...)
+		for errors.Is(err, bufio.ErrBufferFull) {
+			var part []byte
+			part, err = l.src.ReadSlice('\n')
+			l.end += int64(len(part))
+			if len(l.long) <= l.max {
+				l.long = append(l.long, part...)
+			}
+		}
+		line, l.raw = l.long, l.long
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
 	line = bytes.TrimSuffix(line, []byte{'\n'})
-	if tooLong || len(line) >= l.max { // the buffer can be longer than the longest line
+	if len(line) >= l.max {
 		return nil, errMalformed
 	}
 	return line, nil
