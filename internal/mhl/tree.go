@@ -116,15 +116,16 @@ func cutFolder(path string) (dir, name string, ok bool) {
 	return path[:at], path[at+len(Folder)+2:], true
 }
 
-// Hides reports whether ignore patterns match a path: those of the tree, or those of the
-// histories above the path.
+// Hides reports whether ignore patterns of the histories above a path match it.
 func (t *Tree) Hides(path string, isDir bool) bool {
-	for _, h := range t.histories {
-		below, within := strings.CutPrefix(path, h.Path+"/")
-		if h.Path == "" {
-			below, within = path, true
+	if h := t.At(""); h != nil && h.Ignore.Hides(path, isDir) {
+		return true
+	}
+	for i := range len(path) {
+		if path[i] != '/' {
+			continue
 		}
-		if within && h.Ignore.Hides(below, isDir) {
+		if h := t.At(path[:i]); h != nil && h.Ignore.Hides(path[i+1:], isDir) {
 			return true
 		}
 	}
