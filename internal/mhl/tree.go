@@ -167,7 +167,13 @@ type Survey struct {
 	// them.
 	Unfit      []string
 	UnfitCount int
+	// Blocked means that the root has an entry with the name ascmhl that is no directory. No
+	// history can be written there.
+	Blocked bool
 }
+
+// ErrBlocked is the reason of a refusal if a Survey is Blocked.
+var ErrBlocked = errors.New("its " + Folder + " is not a directory, and the history needs this name; rename it")
 
 // maxOthers limits the entries that need a separate ignore pattern.
 const maxOthers = 2000
@@ -182,6 +188,7 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 		if name == Folder && isDir {
 			return false, s.folder(root, strings.TrimSuffix(strings.TrimSuffix(path, name), "/"))
 		}
+		s.Blocked = s.Blocked || path == Folder
 		if strings.HasPrefix(name, fsys.Reserved) || skip(path, isDir) {
 			return false, nil
 		}

@@ -53,6 +53,9 @@ func (r *run) openHistory(args []argument) (err error) {
 	}
 	chosen := mhl.NewIgnore(h.added...)
 	survey, err := mhl.NewSurvey(h.root, chosen.Hides)
+	if err == nil && survey.Blocked {
+		err = mhl.ErrBlocked
+	}
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
