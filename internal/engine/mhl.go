@@ -66,6 +66,9 @@ func (r *run) openHistories() error {
 	if h.source, err = mhl.Open(root, survey.Nested, extsort.TempFile); err != nil {
 		return fmt.Errorf("source %s: %w", quoteName(o.Source), err)
 	}
+	if err := h.source.CheckBag(); err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
+	}
 	if survey.UnfitCount > 0 {
 		return failure.Refuse("source %s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
 			quoteName(o.Source), quoteName(survey.Unfit[0]), survey.UnfitCount-1)

@@ -31,7 +31,8 @@ func (treeCopy) enter(r *run, d *walk.Dir) bool {
 		}
 		return false
 	}
-	if d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+	// The manifests of a bag list the complete payload.
+	if r.bagMode == bagNone && d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
 		r.unlisted.Store(d, true)
 	}
 	for _, t := range r.targets {

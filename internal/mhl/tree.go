@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -71,6 +72,20 @@ func (t *Tree) At(path string) *History {
 		return nil
 	}
 	return t.histories[i]
+}
+
+// CheckBag returns an error if the tree is a bag with a history in its payload, because a new
+// generation would make the bag invalid.
+func (t *Tree) CheckBag() error {
+	if _, err := t.root.Lstat(bag.DeclarationName); err != nil {
+		return nil //nolint:nilerr // it is no bag
+	}
+	for _, h := range t.histories {
+		if bag.InPayload(h.Path + "/") {
+			return fmt.Errorf("it is a bag, and %s is in its payload: a new generation there would make it invalid", quote.Name(join(h.Path, Folder)))
+		}
+	}
+	return nil
 }
 
 // owner returns the path of the closest history above a path. It returns "" if that is the
