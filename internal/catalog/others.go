@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
 // changes records which files the run has replaced, so that other manifests can be compared
@@ -70,7 +72,38 @@ func (c *Catalog) Stale() ([]Stale, error) {
 			stale = append(stale, Stale{name, n})
 		}
 	}
-	return stale, nil
+	n, err := c.outdatedHistory()
+	if n > 0 {
+		stale = append(stale, Stale{path.Join(mhl.Folder, mhl.ChainName), n})
+	}
+	return stale, err
+}
+
+// outdatedHistory counts the files that the history in the root lists and that the run has
+// replaced by other content. A run that continues the history replaces none.
+func (c *Catalog) outdatedHistory() (count int, err error) {
+	if c.history != nil || c.opts.File != "" {
+		return 0, nil
+	}
+	tree, err := mhl.Open(c.root, nil, c.opts.Spill)
+	if chain := (*mhl.ChainError)(nil); errors.As(err, &chain) {
+		return 0, nil // it was damaged before, or this run has replaced it
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer tree.Close() //nolint:errcheck // a temporary that is not needed any more
+	err = tree.Each(func(r *mhl.Record) error {
+		var listed []hash.Expected
+		for _, k := range r.Known {
+			listed = append(listed, hash.Expected{Algorithm: k.Algorithm, Digest: k.Sum})
+		}
+		if len(listed) > 0 && c.changes.replaced.Has(r.Path) && !c.hasWritten(r.Path, listed) {
+			count++
+		}
+		return nil
+	})
+	return count, err
 }
 
 // others lists the manifests in the root that this run has not written.

@@ -53,7 +53,8 @@ type SourceOptions struct {
 	Check  bool     // if false, the digests in them are ignored
 	Bag    bool     // the source is a bag, and is validated completely
 
-	// Histories are those of the source, which are also checked; nil for none.
+	// Histories are those of the source, which are also checked. If they are nil, OpenSource
+	// opens the one of the root.
 	Histories *mhl.Tree
 }
 
@@ -147,7 +148,32 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	if o.Bag {
 		problems = append(problems, s.openBag()...)
 	}
-	return s, append(problems, s.openHistories(o.Histories)...)
+	histories := o.Histories
+	if histories == nil && o.File == "" {
+		var more []Problem
+		histories, more = s.openRootHistory()
+		problems = append(problems, more...)
+		if histories != nil {
+			defer histories.Close() //nolint:errcheck // a temporary that is not needed any more
+		}
+	}
+	return s, append(problems, s.openHistories(histories)...)
+}
+
+// openRootHistory opens the history of the root, if the run computes a hash that it can have.
+func (s *Source) openRootHistory() (*mhl.Tree, []Problem) {
+	if !slices.ContainsFunc(s.hashes, func(a hash.Algorithm) bool { return slices.Contains(mhl.Algorithms(), a) }) {
+		return nil, nil
+	}
+	tree, err := mhl.Open(s.root, nil, extsort.TempFile)
+	if err == nil {
+		return tree, nil
+	}
+	severity, file := Failure, mhl.Folder
+	if chain := (*mhl.ChainError)(nil); errors.As(err, &chain) {
+		severity, file, err = Doubt, chain.Path, fmt.Errorf("the history is not checked: %w", chain.Err)
+	}
+	return nil, []Problem{{file, severity, err}}
 }
 
 // openHistories makes a list of each hash that the histories of the source have.

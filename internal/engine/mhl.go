@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -56,8 +57,14 @@ func (r *run) openHistories() error {
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}
+	if survey.Blocked && r.wanted(mhl.Folder) {
+		return failure.Refuse("source %s: %s", quoteName(o.Source), mhl.ErrBlocked)
+	}
 	if h.source, err = mhl.Open(root, survey.Nested, extsort.TempFile); err != nil {
 		return fmt.Errorf("source %s: %w", quoteName(o.Source), err)
+	}
+	if err := h.source.CheckBag(); err != nil {
+		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}
 	if survey.UnfitCount > 0 {
 		return failure.Refuse("source %s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
@@ -76,7 +83,7 @@ func (r *run) openHistories() error {
 		return err
 	}
 	for _, d := range r.route.Destinations {
-		tree, err := h.openDestination(o.FS, d.Dir, d.Exists)
+		tree, err := h.openDestination(o.FS, d)
 		if err != nil {
 			return fmt.Errorf("destination %s: %w", quoteName(d.Given), err)
 		}
@@ -110,19 +117,22 @@ func (h *histories) ignores(t *target, path string) bool {
 
 // openDestination reads the histories of a destination and appends them to dests. The tree is
 // nil if the directory does not exist or cannot be opened.
-func (h *histories) openDestination(sys *fsys.FS, dir string, exists bool) (*mhl.Tree, error) {
+func (h *histories) openDestination(sys *fsys.FS, d route.Destination) (*mhl.Tree, error) {
 	h.dests = append(h.dests, nil)
-	if !exists {
+	if !d.Exists {
 		return nil, nil //nolint:nilnil // no directory is no error
 	}
-	root, err := sys.OpenRoot(dir)
+	root, err := sys.OpenRoot(d.Dir)
 	if err != nil {
 		return nil, nil //nolint:nilerr,nilnil // opening it as a destination reports it
 	}
 	h.roots = append(h.roots, root)
 	survey, err := mhl.NewSurvey(root, mhl.NewIgnore().Hides)
+	if err == nil && survey.Blocked {
+		err = mhl.ErrBlocked
+	}
 	if err != nil {
-		return nil, failure.Refuse("%s", err)
+		return nil, failure.Refuse("destination %s: %s", quoteName(d.Given), err)
 	}
 	tree, err := mhl.Open(root, survey.Nested, extsort.TempFile)
 	h.dests[len(h.dests)-1] = tree

@@ -30,7 +30,8 @@ func (treeCopy) enter(r *run, d *walk.Dir) bool {
 		}
 		return false
 	}
-	if r.bagMode != bagMake && d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+	// The manifests of a bag list the complete payload.
+	if r.bagMode == bagNone && d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
 		r.unlisted.Store(d, true)
 	}
 	return true

@@ -62,10 +62,13 @@ type Generation struct {
 	References []Reference
 }
 
-// Limits of the parts of a generation. The number of its hashes has no limit.
+// Limits of the parts of a generation. The number of its files has no limit.
 const (
 	maxPatterns   = 4096
 	maxReferences = 1 << 17
+	maxKept       = 8 << 20  // bytes of patterns and references, which are in memory
+	maxPath       = 64 << 10 // bytes; a line of a manifest can hold it
+	maxDigests    = 16       // of one file
 )
 
 const namespace = "urn:ASC:MHL:v2.0"
@@ -145,6 +148,15 @@ type parser struct {
 	in         *safexml.Reader
 	yield      func(Listed) error
 	generation *Generation
+	kept       int // bytes of patterns and references
+}
+
+// keep refuses a generation that needs too much memory.
+func (p *parser) keep(text string) error {
+	if p.kept += len(text); p.kept > maxKept {
+		return p.in.Fail(fmt.Sprintf("its ignore patterns and references have more than %d bytes", maxKept))
+	}
+	return nil
 }
 
 // part reads a child of <hashlist>.
@@ -184,7 +196,7 @@ func (p *parser) pattern(start xml.StartElement) error {
 		return p.in.Fail(fmt.Sprintf("it has more than %d ignore patterns", maxPatterns))
 	}
 	p.generation.Ignore = append(p.generation.Ignore, text)
-	return nil
+	return p.keep(text)
 }
 
 func (p *parser) reference(start xml.StartElement) error {
@@ -212,7 +224,7 @@ func (p *parser) reference(start xml.StartElement) error {
 		return p.in.Fail(fmt.Sprintf("it has more than %d references", maxReferences))
 	}
 	p.generation.References = append(p.generation.References, ref)
-	return nil
+	return p.keep(ref.Path)
 }
 
 // hash reads a child of <hashes>.
@@ -224,13 +236,20 @@ func (p *parser) hash(start xml.StartElement) error {
 	err := children(p.in, func(start xml.StartElement) (err error) {
 		name := start.Name.Local
 		switch a := hash.Algorithm(name); {
+		case name == "path" && l.Path != "":
+			err = p.in.Fail("an entry has two paths")
 		case name == "path":
 			l.Path, err = p.path()
 		case name == "previousPath":
 			l.Previous, err = p.path()
 		case !l.IsDir && slices.Contains(algorithms, a):
 			d := Digest{Algorithm: a, Action: Action(attribute(start, "action"))}
-			d.Sum, err = digestIn(p.in, a)
+			if d.Sum, err = digestIn(p.in, a); err != nil {
+				return err
+			}
+			if len(l.Digests) == maxDigests {
+				return p.in.Fail(fmt.Sprintf("an entry has more than %d hashes", maxDigests))
+			}
 			l.Digests = append(l.Digests, d)
 		default:
 			err = p.in.Skip()
@@ -253,6 +272,9 @@ func (p *parser) path() (string, error) {
 	text, err := p.in.Text()
 	if err != nil {
 		return "", err
+	}
+	if len(text) > maxPath {
+		return "", p.in.Fail(fmt.Sprintf("a path has more than %d bytes", maxPath))
 	}
 	path := strings.TrimSuffix(text, "/") // other programs end directories in one
 	for name := range strings.SplitSeq(path, "/") {

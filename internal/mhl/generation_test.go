@@ -90,9 +90,14 @@ func TestReadNoGeneration(t *testing.T) {
 		entry("a/../../b", digest):                                     "is not a path below the directory",
 		entry("a//b", digest):                                          "is not a path below the directory",
 		entry("&#1;", digest):                                          "line 1",
+		entry("a</path><path>b", digest):                               "an entry has two paths",
+		entry(strings.Repeat("a", maxPath+1), digest):                  "a path has more than 65536 bytes",
+		entry("a", strings.Repeat(digest, maxDigests+1)):               "more than 16 hashes",
 		hashes(strings.Repeat("<hash>", 100)):                          "line 1",
-		`<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><processinfo><ignore>` + strings.Repeat("<pattern>a</pattern>", maxPatterns+1) + `</ignore></processinfo></hashlist>`: "ignore patterns",
-		`<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><references><hashlistreference/></references></hashlist>`:                                                             "no path or no C4 ID",
+		`<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><processinfo><ignore>` + strings.Repeat("<pattern>a</pattern>", maxPatterns+1) + `</ignore></processinfo></hashlist>`:                                                                               "ignore patterns",
+		`<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><processinfo><ignore>` + strings.Repeat("<pattern>"+strings.Repeat("a", 1<<19-1)+"</pattern>", 17) + `</ignore></processinfo></hashlist>`:                                                           "more than 8388608 bytes",
+		`<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><references>` + strings.Repeat("<hashlistreference><path>"+strings.Repeat("a", maxPath)+"</path><c4>"+hash.C4.Text(make([]byte, 64))+"</c4></hashlistreference>", 129) + `</references></hashlist>`: "more than 8388608 bytes",
+		`<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><references><hashlistreference/></references></hashlist>`:                                                                                                                                           "no path or no C4 ID",
 	} {
 		_, err := ReadGeneration(strings.NewReader(text), func(Listed) error { return nil })
 		require.ErrorContains(t, err, want, "%.200s", text)

@@ -22,6 +22,7 @@ type History struct {
 	refer   []Reference
 	pending bool              // the chain still has its pending name: see appendLink
 	renames map[string]string // path in earlier generations → path in later ones
+	renamed int               // bytes of renames
 }
 
 // ChainError means that the files of a history differ from those that its chain lists.
@@ -59,8 +60,11 @@ func isHistory(folder *fsys.Dir) (bool, error) {
 	return found, err
 }
 
-// maxRenames limits the renamed paths of one history, because they are in memory.
-const maxRenames = 1 << 18
+// Limits of the renamed paths of one history, because they are in memory.
+const (
+	maxRenames       = 1 << 18
+	maxRenamedLength = 64 << 20 // bytes of all of them
+)
 
 // load checks the history of a directory against its chain, and adds the entries of its
 // generations to records. It returns nil if the directory has no history.
@@ -174,6 +178,9 @@ func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *rec
 		if listed.Previous != "" && listed.Previous != listed.Path {
 			if len(renamed)+len(h.renames) == maxRenames {
 				return fmt.Errorf("its history has more than %d renamed paths", maxRenames)
+			}
+			if h.renamed += len(listed.Previous) + len(listed.Path); h.renamed > maxRenamedLength {
+				return fmt.Errorf("the renamed paths of its history have more than %d bytes", maxRenamedLength)
 			}
 			renamed[listed.Previous] = h.now(listed.Path)
 		}

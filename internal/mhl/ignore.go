@@ -14,30 +14,35 @@ var defaultIgnore = []string{".DS_Store", Folder, Folder + "/"}
 // none.
 type Ignore struct {
 	patterns []string
-	rules    *filter.List
+	rules    *filter.List // of the patterns that are not in paths
+
+	// paths are those for which PatternFor has made a pattern, by their last names. There can
+	// be thousands, and rules compares a file with every pattern.
+	paths map[string][]string
 }
 
 // NewIgnore returns the list of the default patterns and further ones. A malformed pattern
 // matches nothing.
 func NewIgnore(patterns ...string) *Ignore {
-	i := &Ignore{rules: &filter.List{}}
-	for _, p := range defaultIgnore {
-		i.add(p)
+	i := &Ignore{rules: &filter.List{}, paths: map[string][]string{}}
+	known := map[string]bool{}
+	inOrder := false // the last pattern that matches decides
+	for _, p := range slices.Concat(defaultIgnore, patterns) {
+		if !known[p] {
+			known[p] = true
+			i.patterns = append(i.patterns, p)
+			inOrder = inOrder || strings.HasPrefix(strings.TrimPrefix(p, "\ufeff"), "!")
+		}
 	}
-	for _, p := range patterns {
-		i.add(p)
+	for _, p := range i.patterns {
+		if path, ok := pathOf(p); ok && !inOrder {
+			name := path[strings.LastIndexByte(path, '/')+1:]
+			i.paths[name] = append(i.paths[name], path)
+		} else if !strings.Contains(p, "\n") {
+			_ = i.rules.ExcludeFrom(strings.NewReader(p)) // a malformed pattern matches nothing
+		}
 	}
 	return i
-}
-
-func (i *Ignore) add(pattern string) {
-	if slices.Contains(i.patterns, pattern) {
-		return
-	}
-	i.patterns = append(i.patterns, pattern)
-	if !strings.Contains(pattern, "\n") {
-		_ = i.rules.ExcludeFrom(strings.NewReader(pattern)) // a malformed pattern matches nothing
-	}
 }
 
 // CheckPattern returns an error for a malformed pattern.
@@ -60,10 +65,16 @@ func (i *Ignore) Hides(path string, isDir bool) bool {
 	}
 	verdict := i.rules.Root()
 	for end := 0; end < len(path); end++ { // at a slash
+		start := end
 		if n := strings.IndexByte(path[end:], '/'); n >= 0 {
 			end += n
 		} else {
 			end = len(path)
+		}
+		for _, listed := range i.paths[path[start:end]] {
+			if above, ok := strings.CutSuffix(path[:end], listed); ok && (above == "" || above[len(above)-1] == '/') {
+				return true
+			}
 		}
 		verdict = i.rules.Match(path[:end], end < len(path) || isDir, verdict)
 		if verdict == filter.Excluded {
@@ -87,4 +98,18 @@ func PatternFor(path string) string {
 		b.WriteByte(c)
 	}
 	return b.String()
+}
+
+// pathOf returns the path for which PatternFor makes a pattern; not ok if there is none.
+func pathOf(pattern string) (path string, ok bool) {
+	var b strings.Builder
+	rest := strings.TrimPrefix(pattern, "**/")
+	for j := 0; j < len(rest); j++ {
+		if rest[j] == '\\' && j+1 < len(rest) {
+			j++
+		}
+		b.WriteByte(rest[j])
+	}
+	path = b.String()
+	return path, path != "" && path[len(path)-1] != '/' && PatternFor(path) == pattern
 }

@@ -1,9 +1,14 @@
 package mhl
 
 import (
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/filter"
 )
 
 func TestIgnore(t *testing.T) {
@@ -32,6 +37,43 @@ func TestPatternFor(t *testing.T) {
 		require.False(t, i.Hides(path+"x", false), "%q for %q", p, path)
 		require.False(t, i.Hides("b/c", false), "%q for %q", p, path)
 	}
+}
+
+// Thousands of patterns for single paths cost no comparison of each file with each of them. The
+// result is that of a list of rules, also where a pattern negates others.
+func TestPatternsForManyPaths(t *testing.T) {
+	paths := []string{"a", "a/b", "b/b/a", "b ", "*", "!a", "b/ab"}
+	for _, further := range [][2][]string{{}, {{"a*"}}, {{"!a"}, {"!b"}}, {{"*", "!a"}, {"b/", "!b"}}, {nil, {"\ufeff!a"}}} {
+		for mask := range 1 << len(paths) {
+			patterns, rules := slices.Clone(further[0]), &filter.List{}
+			for n, path := range paths {
+				if mask>>n&1 == 1 {
+					patterns = append(patterns, PatternFor(path))
+				}
+			}
+			patterns = append(patterns, further[1]...)
+			for _, p := range slices.Concat(defaultIgnore, patterns) {
+				require.NoError(t, rules.ExcludeFrom(strings.NewReader(p)))
+			}
+			i, plain := NewIgnore(patterns...), &Ignore{rules: rules}
+			for _, path := range append(paths, "b", "b/b", "a/b/b", "x/a/b", "xa/b") {
+				for _, isDir := range []bool{false, true} {
+					if i.Hides(path, isDir) != plain.Hides(path, isDir) {
+						t.Errorf("%q with %q, directory: %v: %v", path, patterns, isDir, i.Hides(path, isDir))
+					}
+				}
+			}
+		}
+	}
+	var many []string
+	for n := range 4000 {
+		many = append(many, PatternFor(fmt.Sprintf("dir/link %d", n)))
+	}
+	i, rules := NewIgnore(many...), 0
+	i.rules.Each(func(bool, string) { rules++ })
+	require.LessOrEqual(t, rules, len(defaultIgnore))
+	require.True(t, i.Hides("x/dir/link 3999/y", false))
+	require.False(t, i.Hides("x/dir/link 4000/y", false))
 }
 
 func TestRepresentable(t *testing.T) {

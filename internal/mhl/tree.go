@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -73,6 +74,20 @@ func (t *Tree) At(path string) *History {
 	return t.histories[i]
 }
 
+// CheckBag returns an error if the tree is a bag with a history in its payload, because a new
+// generation would make the bag invalid.
+func (t *Tree) CheckBag() error {
+	if _, err := t.root.Lstat(bag.DeclarationName); err != nil {
+		return nil //nolint:nilerr // it is no bag
+	}
+	for _, h := range t.histories {
+		if bag.InPayload(h.Path + "/") {
+			return fmt.Errorf("it is a bag, and %s is in its payload: a new generation there would make it invalid", quote.Name(join(h.Path, Folder)))
+		}
+	}
+	return nil
+}
+
 // owner returns the path of the closest history above a path. It returns "" if that is the
 // history of the tree or if there is none.
 func (t *Tree) owner(path string) string {
@@ -116,15 +131,16 @@ func cutFolder(path string) (dir, name string, ok bool) {
 	return path[:at], path[at+len(Folder)+2:], true
 }
 
-// Hides reports whether ignore patterns match a path: those of the tree, or those of the
-// histories above the path.
+// Hides reports whether ignore patterns of the histories above a path match it.
 func (t *Tree) Hides(path string, isDir bool) bool {
-	for _, h := range t.histories {
-		below, within := strings.CutPrefix(path, h.Path+"/")
-		if h.Path == "" {
-			below, within = path, true
+	if h := t.At(""); h != nil && h.Ignore.Hides(path, isDir) {
+		return true
+	}
+	for i := range len(path) {
+		if path[i] != '/' {
+			continue
 		}
-		if within && h.Ignore.Hides(below, isDir) {
+		if h := t.At(path[:i]); h != nil && h.Ignore.Hides(path[i+1:], isDir) {
 			return true
 		}
 	}
@@ -166,7 +182,13 @@ type Survey struct {
 	// them.
 	Unfit      []string
 	UnfitCount int
+	// Blocked means that the root has an entry with the name ascmhl that is no directory. No
+	// history can be written there.
+	Blocked bool
 }
+
+// ErrBlocked is the reason of a refusal if a Survey is Blocked.
+var ErrBlocked = errors.New("its " + Folder + " is not a directory, and the history needs this name; rename it")
 
 // maxOthers limits the entries that need a separate ignore pattern.
 const maxOthers = 2000
@@ -181,6 +203,7 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 		if name == Folder && isDir {
 			return false, s.folder(root, strings.TrimSuffix(strings.TrimSuffix(path, name), "/"))
 		}
+		s.Blocked = s.Blocked || path == Folder
 		if strings.HasPrefix(name, fsys.Reserved) || skip(path, isDir) {
 			return false, nil
 		}

@@ -53,11 +53,17 @@ func (r *run) openHistory(args []argument) (err error) {
 	}
 	chosen := mhl.NewIgnore(h.added...)
 	survey, err := mhl.NewSurvey(h.root, chosen.Hides)
+	if err == nil && survey.Blocked {
+		err = mhl.ErrBlocked
+	}
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
 	if h.tree, err = mhl.Open(h.root, survey.Nested, extsort.TempFile); err != nil {
 		return fmt.Errorf("%s: %w", quote.Name(h.given), err)
+	}
+	if err := h.tree.CheckBag(); err != nil {
+		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
 	if survey.UnfitCount > 0 {
 		return failure.Refuse("%s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
