@@ -132,6 +132,13 @@ func threeTargets(dir string) []string {
 	return []string{filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")}
 }
 
+// sourceAndDestination are two paths in memory that do not exist yet.
+func sourceAndDestination(t testing.TB) (src, dst string) {
+	t.Helper()
+	dir := treetest.MemoryDir(t)
+	return filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+}
+
 // littleTree has files that go inline and files that take the lanes.
 func littleTree(t testing.TB) (root string, files map[string][]byte) {
 	t.Helper()

@@ -302,8 +302,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 // mode: no temporary file, journal, manifest or directory.
 func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	hostileTree(t, src)
 	write(t, src, "private/large", treetest.Pattern(resume.LeastPartial+sweepBlock, 9), since)
 	require.NoError(t, filepath.WalkDir(src, func(path string, d fs.DirEntry, err error) error {

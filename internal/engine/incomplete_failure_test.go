@@ -10,23 +10,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
-	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // Where no marker can be written, the journal stays: also that of a run that found
 // everything else up to date.
 func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("a"), since)
 	write(t, src, "b", []byte("b"), since)
 	o := options(src, dst)
-	runReported(t, o, &counters.Set{})
+	runReported(t, o)
 	for _, failFast := range []bool{false, true} {
 		o.FailFast = failFast
 		sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -35,7 +32,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 			}
 			return nil
 		})
-		out := runReported(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o))
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.EqualValues(t, 1, out.summary.Warnings, "%v", out.bad())
 		require.Contains(t, out.String(), "cannot write '"+srcMarker+"': permission denied; the journal stays")
@@ -48,7 +45,7 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 		require.Len(t, signs, 1)
 		require.True(t, signs[0].Journal)
 		o.FailFast = false
-		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+		mustRun(t, o)
 		require.NoDirExists(t, journalAt(dst))
 	}
 }
@@ -58,18 +55,17 @@ func TestTheJournalStaysWithoutAMarker(t *testing.T) {
 func TestAMarkerThatStays(t *testing.T) {
 	t.Parallel()
 	for _, op := range []fsys.Op{fsys.OpRemove, fsys.OpOpen} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		write(t, src, "a", []byte("a"), since)
 		o := options(src, dst)
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
-		out := runReported(t, in(failing(syscall.EIO, op, srcMarker), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o))
+		out := runReported(t, in(failing(syscall.EIO, op, srcMarker), o))
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
 		require.NotContains(t, out.String(), "the journal stays")
 		require.NoDirExists(t, journalAt(dst))
 		require.NotEmpty(t, markersAt(t, dst))
-		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+		mustRun(t, o)
 		require.Empty(t, markersAt(t, dst))
 	}
 }
@@ -79,8 +75,7 @@ func TestAMarkerThatStays(t *testing.T) {
 func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, unmarked := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		write(t, src, "a", []byte("a"), since)
 		require.NoError(t, os.Mkdir(dst, 0o755))
 		failed := false
@@ -99,7 +94,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 		})
 		o := options(src, dst)
 		o.Sync = SyncEnd
-		out := runReported(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o))
 		require.True(t, failed)
 		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 		require.NoDirExists(t, journalAt(dst))
@@ -121,8 +116,7 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root can write into every directory")
 	}
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("a"), since)
 	require.NoError(t, os.Chmod(src, 0o555))
 	failed := false
@@ -136,13 +130,13 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 	})
 	o := options(src, dst)
 	o.Sync = SyncEnd
-	out := runReported(t, in(sys, o), &counters.Set{})
+	out := runReported(t, in(sys, o))
 	require.True(t, failed)
 	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	info, err := os.Stat(dst)
 	require.NoError(t, err)
 	require.EqualValues(t, 0o555, info.Mode().Perm())
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 	require.Empty(t, markersAt(t, dst))
 }

@@ -88,8 +88,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			for _, path := range []string{"a", "d/new\nline", "d/x", "z"} {
 				write(t, src, path, []byte(path), since)
 			}
@@ -98,7 +97,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			o.Verify, o.Workers = c.verify, 1
 			o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 			before := time.Now().Add(-time.Second)
-			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runReported(t, in(sys, o), counters) })
+			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runCounted(t, in(sys, o), counters) })
 			h, text := marked(t, dst, srcMarker)
 			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 			require.Equal(t, "'"+src+"'", h.Source)
@@ -127,7 +126,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			if c.mend != nil {
 				c.mend(t, src)
 			}
-			runReported(t, o, &counters.Set{})
+			runReported(t, o)
 			require.Empty(t, markersAt(t, dst))
 			require.NoDirExists(t, journalAt(dst))
 			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "MD5SUMS", ".sealift-bad-z", "sealift.md5", "sealift.sha256"}})
@@ -163,7 +162,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.NoError(t, os.Mkdir(two, 0o755))
 		o := options(src, one, two)
 		o.Workers, o.Sync = 1, sync
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o))
 		require.Equal(t, []string{srcMarker}, markersAt(t, one))
 		require.Equal(t, []string{srcMarker}, markersAt(t, two))
 		treetest.Remove(t, two)
@@ -176,7 +175,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 			}
 			return nil
 		})
-		out := runReported(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o))
 		require.NoError(t, out.summary.Targets[0].Lost)
 		require.ErrorIs(t, out.summary.Targets[1].Lost, syscall.ENOSPC)
 		require.Empty(t, markersAt(t, one))
@@ -203,7 +202,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.EqualValues(t, len(listed), h.Missing)
 		require.Contains(t, text, "this directory: dropped at '20': no space left on device (")
 
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 		require.Empty(t, markersAt(t, two))
 	}
 }
@@ -213,8 +212,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 func TestAMarkerInTheSource(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		source := "'/elsewhere/src'"
 		if own {
 			source = quoteName(src)
@@ -234,16 +232,16 @@ func TestAMarkerInTheSource(t *testing.T) {
 			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
 			require.NotContains(t, string(sums), "src-2")
 		}
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o))
 		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 		check(srcMarker)
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 		check(srcMarker)
 
 		// The name is the source's also where the file itself could not be copied.
 		treetest.Remove(t, dst)
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o))
 		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
 	}
 }
@@ -252,8 +250,7 @@ func TestAMarkerInTheSource(t *testing.T) {
 // ended writes one.
 func TestRunsWithoutAMarker(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("new"), since)
 	write(t, src, "b", []byte("b"), since)
 	write(t, dst, "a", []byte("newer"), since.Add(time.Hour))
@@ -261,11 +258,11 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	dry, file := o, options(filepath.Join(src, "b"), dst)
 	dry.DryRun = true
 	for _, o := range []Options{dry, file} {
-		out := runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &counters.Set{})
+		out := runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o))
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Empty(t, markersAt(t, dst))
 	}
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 
@@ -284,10 +281,10 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	require.Empty(t, markersAt(t, dst))
 
 	o.FailFast = true
-	runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &counters.Set{})
+	runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o))
 	_, text := marked(t, dst, srcMarker)
 	require.Contains(t, text, "The copy ended before it had tried every file")
-	out = runReported(t, o, &counters.Set{}) // conflicts alone are complete
+	out = runReported(t, o) // conflicts alone are complete
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 }
@@ -296,8 +293,7 @@ func TestRunsWithoutAMarker(t *testing.T) {
 // without filters. A copy without filters removes the markers of copies with filters.
 func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("a"), since)
 	write(t, src, "b", []byte("b"), since)
 	whole := options(src, dst)
@@ -305,19 +301,19 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	part.Filter = &filter.List{}
 	require.NoError(t, part.Filter.Exclude("b"))
 	fail := func(o Options) {
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o))
 	}
 	fail(whole)
-	runReported(t, part, &counters.Set{})
+	runReported(t, part)
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
 	require.Len(t, markersAt(t, dst), 2)
-	runReported(t, part, &counters.Set{})
+	runReported(t, part)
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
-	runReported(t, whole, &counters.Set{})
+	runReported(t, whole)
 	require.Empty(t, markersAt(t, dst))
 }
 

@@ -282,7 +282,7 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 								"other": treetest.File("stays", treetest.Mtime(longAgo)),
 							})
 						}
-						runReported(t, o, &counters.Set{})
+						runReported(t, o)
 					}
 				}
 				if test.change != nil {

@@ -36,7 +36,7 @@ func TestAnAbandonedPlanDoesNotHinderACopy(t *testing.T) {
 				if where == "single" {
 					treetest.Create(t, o.Source, earlier)
 				}
-				runReported(t, o, &counters.Set{})
+				runReported(t, o)
 			}
 			dst := filepath.Join(c.base, "split", "one")
 			before, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))

@@ -302,7 +302,7 @@ func TestPathsOutsideTheSourceAreReportedWhenThePlanIsMade(t *testing.T) {
 func TestEntriesHaveTheirPreviousLinesAndManifestsMoveAside(t *testing.T) {
 	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}}, nil)
 	p.opts.Targets = append(p.opts.Targets, filepath.Join(p.base, "dst2"))
-	out := runReported(t, p.opts, &counters.Set{})
+	out := runReported(t, p.opts)
 	require.False(t, out.anything(), out)
 	manifest, err := os.ReadFile(filepath.Join(p.target, "SHA256SUMS"))
 	require.NoError(t, err)

@@ -69,13 +69,25 @@ func (o *runReport) String() string {
 }
 
 // runReported is Run with the events kept.
-func runReported(t testing.TB, o Options, c *counters.Set) *runReport {
+func runReported(t testing.TB, o Options) *runReport {
+	t.Helper()
+	return runCounted(t, o, &counters.Set{})
+}
+
+// runCounted is runReported with the counters of the caller.
+func runCounted(t testing.TB, o Options, c *counters.Set) *runReport {
 	t.Helper()
 	out := &runReport{}
 	o.Report = func(e Event) { out.events = append(out.events, e) }
 	out.summary, out.err = Run(t.Context(), &o, c)
 	require.NoError(t, out.err)
 	return out
+}
+
+// mustRun is a run that reports neither a problem nor a warning.
+func mustRun(t testing.TB, o Options) {
+	t.Helper()
+	require.Empty(t, runReported(t, o).bad())
 }
 
 // watched is Run with a watchdog.
@@ -158,6 +170,30 @@ func failing(err error, op fsys.Op, names ...string) *fsys.FS {
 		}
 		return nil
 	})
+}
+
+// runAndChange is runReported, and calls change once, when everything is copied and nothing is
+// read back yet.
+func runAndChange(t testing.TB, o Options, change func()) *runReport {
+	t.Helper()
+	c := &counters.Set{}
+	return runCounted(t, in(atVerifying(c, change), o), c)
+}
+
+// runAndFail is runAndChange with one worker. Each operation of the read-back fails with the
+// error that fault returns for it.
+func runAndFail(t testing.TB, o Options, change func(), fault func(op fsys.Op, name string) error) *runReport {
+	t.Helper()
+	c := &counters.Set{}
+	o.Workers = 1
+	var once sync.Once
+	return runCounted(t, in(faultfs.New(func(op fsys.Op, name string) error {
+		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
+			return nil
+		}
+		once.Do(change)
+		return fault(op, name)
+	}), o), c)
 }
 
 // atVerifying calls f once, when everything is copied and nothing is read back yet.

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -106,7 +105,7 @@ func (c *plannedCopy) requireTree(want string, o treetest.Options) {
 func wholeManifest(t testing.TB, src string) string {
 	t.Helper()
 	whole := filepath.Join(t.TempDir(), "whole")
-	runReported(t, options(src, whole), &counters.Set{})
+	runReported(t, options(src, whole))
 	text, err := os.ReadFile(filepath.Join(whole, "SHA256SUMS"))
 	require.NoError(t, err)
 	return string(text)

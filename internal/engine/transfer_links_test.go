@@ -79,8 +79,7 @@ func TestHardLinksInParallel(t *testing.T) {
 // A file has more names than the file system allows: the rest are copies.
 func TestHardLinksThatAreRefused(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	for _, name := range []string{"b", "c", "d"} {
 		require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, name)))
@@ -111,8 +110,7 @@ func TestHardLinksThatAreRefused(t *testing.T) {
 // destination that leads elsewhere is a conflict, and not replaced by a hard link.
 func TestASymlinkWithSeveralNamesMeetsANewerOne(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	require.NoError(t, os.Mkdir(src, 0o755))
 	require.NoError(t, os.Mkdir(dst, 0o755))
 	require.NoError(t, os.Symlink("source", filepath.Join(src, "a")))

@@ -55,8 +55,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 			for _, times := range []int{1, 2, 3, 99} {
 				for _, old := range []string{"", "same size", "other"} {
 					t.Run(fmt.Sprint(name, size, " x", times, " ", old), func(t *testing.T) {
-						dir := treetest.MemoryDir(t)
-						src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+						src, dst := sourceAndDestination(t)
 						path := filepath.Join(src, "file")
 						write(t, src, "file", treetest.Pattern(size, 1), since)
 						var existing []byte
@@ -155,8 +154,7 @@ func TestASourceOfNoSizeButContent(t *testing.T) {
 
 func TestASourceThatVanishes(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "gone", []byte("x"), since)
 	write(t, src, "here", []byte("y"), since)
 	write(t, src, "exchanged", []byte("z"), since)
@@ -318,8 +316,7 @@ func TestANameExchangedForAFileOfTheSameSizeAndTime(t *testing.T) {
 // cannot be read. The run warns, and counts the file as left alone.
 func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "file", []byte("whole"), since)
 	write(t, src, "z", []byte("z"), since)
 	o := options(src, dst)
