@@ -248,7 +248,7 @@ func TestBackupRefused(t *testing.T) {
 	}
 }
 
-// The power is cut before each operation; in the short form before every fourth, with one kind
+// The power is cut before each operation; in the short form before every seventh, with one kind
 // of loss. Each file that was there before the copy then has a name, in its place or in the
 // backup directory. The next run completes the copy and keeps each file once.
 func TestBackupPowerCutAtEachOperation(t *testing.T) {
@@ -257,7 +257,7 @@ func TestBackupPowerCutAtEachOperation(t *testing.T) {
 		for _, all := range []bool{true, false} {
 			t.Run(fmt.Sprint(sync, ", all at once: ", all), func(t *testing.T) {
 				t.Parallel()
-				c := &backupCut{sync: sync, all: all, dir: treetest.MemoryDir(t), stride: sweepStride(4)}
+				c := &backupCut{sync: sync, all: all, dir: treetest.MemoryDir(t), stride: sweepStride(7)}
 				c.sweep(t)
 			})
 		}

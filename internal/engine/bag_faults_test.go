@@ -106,7 +106,7 @@ func TestABagIsCompleteOrHasNoDeclarationAfterAPowerCut(t *testing.T) {
 		t.Run(fmt.Sprint(filepath.Base(c.src), ", ", c.sync), func(t *testing.T) {
 			t.Parallel()
 			dir := treetest.MemoryDir(t)
-			stride := sweepStride(5)
+			stride := sweepStride(9)
 			var mu sync.Mutex
 			var wrong []string
 			next, ended := int64(1), 0
@@ -153,7 +153,7 @@ func TestABagIsCompleteOrHasNoDeclarationAfterAFault(t *testing.T) {
 	made := bagging(plain, filepath.Join(memory, "bag"))
 	runs(t, made)
 	for _, src := range []string{plain, made.Targets[0]} {
-		stride, clean, enough := sweepStride(5), 0, 3
+		stride, clean, enough := sweepStride(9), 0, 3
 		for n := int64(1); clean < enough; n += stride {
 			c := bagCut{src, SyncEnd, []hash.Algorithm{hash.SHA256}}
 			base := filepath.Join(memory, "fault")

@@ -83,7 +83,7 @@ func filled(t *testing.T, path string) {
 }
 
 // stride is how many operations apart the sweeps exchange an entry.
-var stride = int(sweepStride(47))
+var stride = int(sweepStride(71))
 
 func attributesOf(t *testing.T, path string) (list string) {
 	for _, name := range []string{"user.inside", "user.more"} {

@@ -313,7 +313,7 @@ func TestASourceThatShrinksBeforeTheSystemCopiesIt(t *testing.T) {
 	}
 }
 
-// Every operation of a copy by the system fails once, in the short form every third. The
+// Every operation of a copy by the system fails once, in the short form every fifth. The
 // failure is reported, no partial file has a final name, and the next run completes the copy.
 func TestFaultsWhereTheSystemCopies(t *testing.T) {
 	t.Run("ranges", func(t *testing.T) { sweepFast(t, treetest.MemoryDir(t), nil) })
@@ -335,7 +335,7 @@ func sweepFast(t *testing.T, dir string, hashes []hash.Algorithm) {
 	requireCopied(t, in(clean.fs(), o), files)
 	require.Positive(t, clean.counts[fsys.OpClone])
 	treetest.Remove(t, dst)
-	stride := int(sweepStride(3))
+	stride := int(sweepStride(5))
 	for offset, op := range []fsys.Op{
 		fsys.OpClone, fsys.OpCopyRange, fsys.OpCreate, fsys.OpStat, fsys.OpRead, fsys.OpTruncate, fsys.OpCloseFile, fsys.OpLink,
 	} {

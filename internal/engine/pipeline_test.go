@@ -69,7 +69,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	require.NoError(t, err)
 	o.FS = nil
 	stopped := 0
-	runs, stride := int64(0), sweepStride(7)
+	runs, stride := int64(0), sweepStride(11)
 	for k := int64(1); k <= total.Load(); k += stride {
 		runs++
 		ctx, cancel := context.WithCancelCause(context.Background())

@@ -131,7 +131,7 @@ func TestAStoppedPlanIsNoPlan(t *testing.T) {
 // A planner that dies at any operation has changed no file of the destination, and the same
 // command makes the plan.
 func TestAKilledPlannerIsRunAgain(t *testing.T) {
-	for n := int64(0); ; n += sweepStride(5) {
+	for n := int64(0); ; n += sweepStride(9) {
 		p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "d": treetest.Dir{"b": treetest.File("2")}}, treetest.Dir{
 			"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")),
 		})

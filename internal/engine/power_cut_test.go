@@ -203,7 +203,7 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 // checkpoint lists lost files, and an incomplete copy has a journal or a marker. The same command
 // completes the copy. A copy that ended with exit code 0 has lost nothing.
 //
-// The cases have nearly the same operations. Each takes every tenth, with another
+// The cases have nearly the same operations. Each takes every sixteenth, with another
 // offset; with SEALIFT_SWEEP=all each takes every one, and loses both all of
 // what was not flushed and half of it.
 func TestPowerCutAtEachOperation(t *testing.T) {
@@ -268,7 +268,7 @@ func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 }
 
 // shortStride is how many operations apart the power is cut in the short form.
-const shortStride = 10
+const shortStride = 16
 
 // sweep cuts the power before the operation first and every stride-th one after it.
 func (c *cutCase) sweep(t *testing.T, first, stride int64) {

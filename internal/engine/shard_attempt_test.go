@@ -122,7 +122,7 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 				src, base := newShardSource(t)
 				want := wholeManifest(t, src)
 				kills := 0
-				for n := int64(1); ; n += sweepStride(43) {
+				for n := int64(1); ; n += sweepStride(61) {
 					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 					o.Policy = policy
 					c := planCopy(t, o, 1, nil)
@@ -339,7 +339,7 @@ func TestFailedOperationsOfATask(t *testing.T) {
 			src, base := newShardSource(t)
 			want := wholeManifest(t, src)
 			reported := 0
-			for n := int64(1); ; n += sweepStride(37) {
+			for n := int64(1); ; n += sweepStride(53) {
 				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 				c := planCopy(t, o, 1, nil)
 				var calls atomic.Int64
