@@ -142,13 +142,13 @@ func TestResultsThroughAPipeLeaveTheBarAlone(t *testing.T) {
 }
 
 func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
-	s := screentest.New(80, 1000)
+	s := screentest.New(80, 300)
 	p := &printer{w: s}
 	r := &results{w: s, screen: p, shared: true}
 	var wg sync.WaitGroup
 	for i := range 4 {
 		wg.Go(func() {
-			for j := range 200 {
+			for j := range 60 {
 				p.Bar(fmt.Sprintf("bar %d", j))
 				r.Line(fmt.Sprintf("line %d", i))
 				if j%10 == 0 {
@@ -160,7 +160,7 @@ func TestResultsMayBeUsedFromSeveralGoroutines(t *testing.T) {
 	wg.Wait()
 	p.Bar("")
 	r.Close()
-	require.Len(t, s.Lines(), 800)
+	require.Len(t, s.Lines(), 240)
 	for _, line := range s.Lines() {
 		if !strings.HasPrefix(line, "line ") || len(line) != len("line 0") {
 			t.Fatalf("a line reads %q", line)

@@ -47,8 +47,14 @@ func TestNoCommandLineReachesTheTerminalUnquoted(t *testing.T) {
 			if cmd.Flags().Lookup("json") != nil {
 				checkQuoted(cmd.Name(), "--json", "--"+name)
 			}
+			flags := 0
 			cmd.Flags().VisitAll(func(f *pflag.Flag) {
-				for _, value := range []string{name, "1" + name, "[" + name, f.DefValue + "," + name, "file/" + name} {
+				values := []string{name, "1" + name, "[" + name, f.DefValue + "," + name, "file/" + name}
+				if !treetest.Large() { // two of them, other ones for the next flag
+					flags++
+					values = []string{values[flags%5], values[(flags+2)%5]}
+				}
+				for _, value := range values {
 					checkQuoted(cmd.Name(), "--"+f.Name+"="+value)
 					checkQuoted(cmd.Name(), "--"+f.Name, value, name, name)
 				}

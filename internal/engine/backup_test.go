@@ -59,7 +59,7 @@ func contents(t testing.TB, root string) map[string]string {
 func TestBackupKeepsWhatIsReplaced(t *testing.T) {
 	t.Parallel()
 	src, dst := oldAndNew(t)
-	out := runReported(t, backedUpTo("old/1", src, dst), &counters.Set{})
+	out := runReported(t, backedUpTo("old/1", src, dst))
 	require.Empty(t, out.bad())
 	want := contents(t, src)
 	want["old/1/a"], want["old/1/d/e/b"] = "old a", "old b"
@@ -71,12 +71,12 @@ func TestBackupKeepsWhatIsReplaced(t *testing.T) {
 	require.NoError(t, err)
 	require.NotContains(t, string(lines), "old/")
 
-	out = runReported(t, backedUpTo("old/1", src, dst), &counters.Set{}) // replaces all three
+	out = runReported(t, backedUpTo("old/1", src, dst)) // replaces all three
 	require.Empty(t, out.bad())
 	want["old/1/a.~1~"], want["old/1/d/e/b.~1~"], want["old/1/d/fresh"] = want["a"], want["d/e/b"], "fresh"
 	require.Equal(t, want, contents(t, dst), "the second backup of a name gets a number")
 	require.EqualValues(t, 3, out.summary.Targets[0].BackedUp)
-	runReported(t, backedUpTo("old/1", src, dst), &counters.Set{})
+	runReported(t, backedUpTo("old/1", src, dst))
 	require.FileExists(t, filepath.Join(dst, "old/1/a.~2~"))
 }
 
@@ -84,7 +84,7 @@ func TestBackupOutsideTheDestination(t *testing.T) {
 	t.Parallel()
 	src, dst := oldAndNew(t)
 	backup := filepath.Join(filepath.Dir(dst), "kept", "x")
-	out := runReported(t, backedUpTo(backup, src, dst), &counters.Set{})
+	out := runReported(t, backedUpTo(backup, src, dst))
 	require.Empty(t, out.bad())
 	require.Equal(t, map[string]string{"a": "old a", "d/e/b": "old b"}, contents(t, backup))
 	require.Equal(t, contents(t, src), contents(t, dst))
@@ -95,7 +95,7 @@ func TestBackupOfEachDestination(t *testing.T) {
 	src, dst := oldAndNew(t)
 	second := dst + "2"
 	write(t, second, "a", []byte("other a"), longAgo)
-	out := runReported(t, backedUpTo("old", src, dst, second), &counters.Set{})
+	out := runReported(t, backedUpTo("old", src, dst, second))
 	require.Empty(t, out.bad())
 	require.Equal(t, map[string]string{"a": "old a", "d/e/b": "old b"}, contents(t, filepath.Join(dst, "old")))
 	require.Equal(t, map[string]string{"a": "other a"}, contents(t, filepath.Join(second, "old")))
@@ -106,7 +106,7 @@ func TestBackupOfEachDestination(t *testing.T) {
 func TestBackupOfASingleFile(t *testing.T) {
 	t.Parallel()
 	src, dst := oldAndNew(t)
-	out := runReported(t, backedUpTo("old", filepath.Join(src, "a"), dst), &counters.Set{})
+	out := runReported(t, backedUpTo("old", filepath.Join(src, "a"), dst))
 	require.Empty(t, out.bad())
 	require.Equal(t, map[string]string{"a": "old a"}, contents(t, filepath.Join(dst, "old")))
 }
@@ -117,10 +117,10 @@ func TestBackupIsMadeOnlyWhenNeeded(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyChecksum} {
 		src, dst := oldAndNew(t)
-		runReported(t, options(src, dst), &counters.Set{})
+		runReported(t, options(src, dst))
 		o := backedUpTo("old", src, dst)
 		o.Policy = policy
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.Empty(t, out.bad())
 		require.NoDirExists(t, filepath.Join(dst, "old"))
 	}
@@ -145,7 +145,7 @@ func TestBackupOfLinks(t *testing.T) {
 		"symlink": treetest.Symlink("old"), "file": treetest.Symlink("../outside/inside"),
 		"sub": treetest.Symlink("../outside"),
 	})
-	out := runReported(t, backedUpTo("old", src, dst), &counters.Set{})
+	out := runReported(t, backedUpTo("old", src, dst))
 	require.Empty(t, out.bad())
 	require.EqualValues(t, 5, out.summary.Targets[0].BackedUp)
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "old"}})
@@ -165,7 +165,7 @@ func TestBackupInADryRun(t *testing.T) {
 	before := contents(t, dst)
 	o := backedUpTo("old", src, dst)
 	o.DryRun = true
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.EqualValues(t, 2, out.summary.Targets[0].BackedUp)
 	require.Equal(t, before, contents(t, dst))
 	require.NoDirExists(t, filepath.Join(dst, "old"))
@@ -183,7 +183,7 @@ func TestBackupFailureLeavesTheFile(t *testing.T) {
 		o := backedUpTo("old", src, dst)
 		o.FS = &fsys.FS{Fault: faultfs.When(inBackup, faultfs.Fail(syscall.EPERM))}
 		o.Sync = SyncEnd
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		bad := out.bad()
 		require.NotEmpty(t, bad, op)
 		for _, e := range bad {
@@ -248,7 +248,7 @@ func TestBackupRefused(t *testing.T) {
 	}
 }
 
-// The power is cut before each operation; in the short form before every fourth, with one kind
+// The power is cut before each operation; in the short form before every seventh, with one kind
 // of loss. Each file that was there before the copy then has a name, in its place or in the
 // backup directory. The next run completes the copy and keeps each file once.
 func TestBackupPowerCutAtEachOperation(t *testing.T) {
@@ -257,7 +257,7 @@ func TestBackupPowerCutAtEachOperation(t *testing.T) {
 		for _, all := range []bool{true, false} {
 			t.Run(fmt.Sprint(sync, ", all at once: ", all), func(t *testing.T) {
 				t.Parallel()
-				c := &backupCut{sync: sync, all: all, dir: treetest.MemoryDir(t), stride: sweepStride(4)}
+				c := &backupCut{sync: sync, all: all, dir: treetest.MemoryDir(t), stride: sweepStride(7)}
 				c.sweep(t)
 			})
 		}
@@ -395,7 +395,7 @@ func TestBackupExchangedForALink(t *testing.T) {
 			})
 			return nil
 		})}
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.NotEmpty(t, out.bad(), victim)
 		require.NoError(t, filepath.WalkDir(outside, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -83,10 +82,10 @@ func TestADryRunReportsWhatTheRunDoes(t *testing.T) {
 			o.Policy, o.Hashes, o.Workers = policy, hashes, 1
 			o.DryRun = true
 			before := look(t, dst)
-			dry := runReported(t, o, &counters.Set{})
+			dry := runReported(t, o)
 			require.Equal(t, before, look(t, dst))
 			o.DryRun = false
-			wet := runReported(t, o, &counters.Set{})
+			wet := runReported(t, o)
 			require.Zero(t, wet.summary.Errors)
 			require.Equal(t, wet.actions(), dry.actions(), "policy %s, %v", policy, hashes)
 			require.Equal(t, wet.summary.Counts, dry.summary.Counts)
@@ -103,7 +102,7 @@ func TestCounts(t *testing.T) {
 	src, dst := differences(t)
 	o := options(src, dst, filepath.Join(filepath.Dir(dst), "empty"))
 	o.Workers = 1
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	// Created: new, sub, sub/new, busy/new, link2, pair, pair2. Replaced: older, longer,
 	// shared, old, old2.
 	// Updated: touched, mode, mode.d. Up to date: same, damaged, which is
@@ -114,7 +113,7 @@ func TestCounts(t *testing.T) {
 	require.Equal(t, Counts{Created: 24}, out.summary.Targets[1].Counts)
 	require.Equal(t, Counts{Created: 24}, out.summary.Counts)
 
-	second := runReported(t, o, &counters.Set{})
+	second := runReported(t, o)
 	require.Equal(t, Counts{UpToDate: 18}, second.summary.Targets[0].Counts)
 	require.Equal(t, Counts{UpToDate: 20}, second.summary.Targets[1].Counts)
 	require.Zero(t, second.summary.Bytes)

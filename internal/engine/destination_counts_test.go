@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -27,7 +26,7 @@ func TestSummaryCountsFilesAtEachDestination(t *testing.T) {
 	o.FS = &fsys.FS{Fault: faultfs.When(func(c fsys.Call) bool {
 		return c.Op == fsys.OpLink && c.Name == "c" && strings.HasPrefix(c.Path, some)
 	}, faultfs.Fail(syscall.EPERM))}
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, Copied{Files: 3, Bytes: 9}, out.summary.Targets[0].Copied)
 	require.Equal(t, Copied{Files: 1, Bytes: 3}, out.summary.Targets[1].Copied)

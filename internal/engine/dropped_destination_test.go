@@ -25,8 +25,7 @@ func TestADestinationThatFailsEverywhereIsDropped(t *testing.T) {
 	t.Parallel()
 	for name, times := range map[string]int64{"always": 1 << 30, "once": 1} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			for i := range 50 {
 				write(t, src, fmt.Sprint(i), []byte("x"), since)
 			}
@@ -60,8 +59,7 @@ func TestADestinationThatFailsEverywhereIsDropped(t *testing.T) {
 // again. The copy reports nothing and is complete.
 func TestAHardLinkThatExistsAlready(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("x"), since)
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
 	sys := faultfs.New(func(op fsys.Op, name string) error {

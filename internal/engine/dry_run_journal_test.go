@@ -66,10 +66,10 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 			before := look(t, dst)
 
 			o.DryRun = true
-			dry := runReported(t, o, &counters.Set{})
+			dry := runReported(t, o)
 			require.Equal(t, before, look(t, dst), "a dry run changes nothing")
 			o.DryRun = false
-			real := runReported(t, o, &counters.Set{})
+			real := runReported(t, o)
 			require.Equal(t, deeds(real.events), deeds(dry.events), "stopped at operation %d, policy %s", n, policy)
 			require.Equal(t, real.summary.Counts, dry.summary.Counts)
 			require.Equal(t, real.summary.Bytes, dry.summary.Bytes)
@@ -102,7 +102,7 @@ func TestDryRunSetsNoJournalAside(t *testing.T) {
 	require.Len(t, logs, 1)
 	o = sweepOptions(src, []string{dst}, SyncEnd)
 	o.Sparse, o.DryRun = SparseNever, true
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.Len(t, out.bad(), 1)
 	require.ErrorContains(t, out.bad()[0].Err, "other options")
 	require.Equal(t, before, look(t, dst))

@@ -326,7 +326,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 	total, silent, missed, every, chosen := 0, 0, 0, everyInstant(), 0
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		for nth := range counts[op] {
-			if !every && counts[op] > 10 && nth%8 != 4*(int(sync)%2)+nth/8%4 {
+			if !every && counts[op] > 10 && nth%12 != 6*(int(sync)%2)+nth/12%6 {
 				continue // the other SyncMode has nearly the same operations
 			}
 			chosen++

@@ -10,11 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/resume"
-	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // A copy from another source is not finished. A file that a complete run has listed since is
@@ -39,8 +37,7 @@ func TestFilesListedByACompleteRunAreNotSuspect(t *testing.T) {
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			write(t, src, "f", []byte("new"), since)
 			log := filepath.Join(dst, resume.JournalName(""), resume.LogName("/another/source"))
 			require.NoError(t, os.MkdirAll(filepath.Dir(log), 0o700))
@@ -53,11 +50,11 @@ func TestFilesListedByACompleteRunAreNotSuspect(t *testing.T) {
 			require.NoError(t, w.Flush())
 			require.NoError(t, f.Close())
 
-			runReported(t, options(src, dst), &counters.Set{})
+			runReported(t, options(src, dst))
 			require.FileExists(t, filepath.Join(filepath.Dir(log), "settled"))
 			write(t, dst, "f", []byte("mod"), since.Add(time.Hour)) // by a user
 			c.after(t, dst, log)
-			runReported(t, options(src, dst), &counters.Set{})
+			runReported(t, options(src, dst))
 			have, err := os.ReadFile(filepath.Join(dst, "f"))
 			require.NoError(t, err)
 			require.Equal(t, map[bool]string{true: "mod", false: "new"}[c.kept], string(have))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -19,8 +18,7 @@ import (
 // the first file of a directory and files whose mode the umask changes need a chmod.
 func TestFilesAreCreatedWithTheirFinalMode(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	for i := range 8 {
 		for _, mode := range []os.FileMode{0o644, 0o444, 0o600, 0o666 | os.ModeSetuid} {
 			name := fmt.Sprintf("d/%o-%d", mode.Perm(), i)
@@ -37,7 +35,7 @@ func TestFilesAreCreatedWithTheirFinalMode(t *testing.T) {
 		}
 		return nil
 	})
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.Zero(t, out.summary.Errors)
 	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
 	// The first file, the eight with setuid, the two directories, and finding out whether the

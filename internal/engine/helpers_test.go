@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -11,21 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -122,116 +116,6 @@ func sweepStride(short int64) int64 {
 	return short
 }
 
-// runReport is the events and the result of a run.
-type runReport struct {
-	events   []Event
-	summary  *Summary
-	err      error
-	panicked string
-}
-
-func (o *runReport) anything() bool {
-	for _, e := range o.events {
-		switch e.Kind {
-		case EventFailed, EventMismatch, EventConflict, EventWarning, EventTargetLost:
-			return true
-		}
-	}
-	return o.err != nil
-}
-
-// bad returns the events that report a problem, sorted by path.
-func (o *runReport) bad() (list []Event) {
-	for _, e := range o.events {
-		if e.Kind != EventCopied && e.Kind != EventSkipped {
-			list = append(list, e)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b Event) int { return strings.Compare(a.Path+"\x00"+a.Target, b.Path+"\x00"+b.Target) })
-	return list
-}
-
-// mismatches are those that are not warnings.
-func (o *runReport) mismatches() []Event {
-	return slices.DeleteFunc(o.bad(), func(e Event) bool { return e.Kind == EventWarning })
-}
-
-func (o *runReport) String() string {
-	var b strings.Builder
-	for _, e := range o.events {
-		if e.Kind != EventCopied && e.Kind != EventSkipped {
-			fmt.Fprintf(&b, "  event %d %q to %s: %v\n", e.Kind, e.Path, filepath.Base(e.Target), e.Err)
-		}
-	}
-	fmt.Fprintf(&b, "  error %v\n", o.err)
-	return b.String()
-}
-
-// runReported is Run with the events kept.
-func runReported(t testing.TB, o Options, c *counters.Set) *runReport {
-	t.Helper()
-	out := &runReport{}
-	o.Report = func(e Event) { out.events = append(out.events, e) }
-	out.summary, out.err = Run(t.Context(), &o, c)
-	require.NoError(t, out.err)
-	return out
-}
-
-// watched is Run with a watchdog.
-func watched(t *testing.T, o Options) *runReport {
-	t.Helper()
-	out := &runReport{}
-	o.Report = func(e Event) { out.events = append(out.events, e) }
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if p := recover(); p != nil {
-				out.panicked = fmt.Sprintf("%v\n%s", p, ourFrames(string(debug.Stack())))
-			}
-		}()
-		out.summary, out.err = Run(context.Background(), &o, &counters.Set{})
-	}()
-	select {
-	case <-done:
-	case <-time.After(time.Minute):
-		panic("Run does not end")
-	}
-	return out
-}
-
-// ourFrames shortens a stack to the engine's functions.
-func ourFrames(stack string) string {
-	var b strings.Builder
-	lines := strings.Split(stack, "\n")
-	for i := 0; i+1 < len(lines); i++ {
-		if strings.Contains(lines[i], "sealift/internal/") && !strings.Contains(lines[i], "injector") {
-			_, function, _ := strings.Cut(lines[i], "/internal/")
-			name, _, _ := strings.Cut(function, "(0x")
-			place := filepath.Base(strings.TrimSpace(lines[i+1]))
-			place, _, _ = strings.Cut(place, " ")
-			fmt.Fprintf(&b, "    %s %s\n", name, place)
-		}
-	}
-	return b.String()
-}
-
-func stageOf(t testing.TB, e Event) failure.Stage {
-	t.Helper()
-	f := &failure.FileError{}
-	require.ErrorAs(t, e.Err, &f)
-	require.Equal(t, []string{e.Path, e.Target}, []string{f.Path, f.Target}, "event and error are about the same")
-	return f.Stage
-}
-
-// requireBroken demands that the event reports a mismatch of the source with its manifest.
-func requireBroken(t testing.TB, e Event, path string) {
-	t.Helper()
-	require.Equal(t, []any{EventMismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
-	require.Equal(t, failure.StageVerify, stageOf(t, e))
-	require.ErrorContains(t, e.Err, "source does not match its manifest")
-}
-
 func write(t require.TestingT, root, name string, content []byte, mtime time.Time) {
 	path := filepath.Join(root, name)
 	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -246,6 +130,13 @@ func fileExists(path string) bool {
 
 func threeTargets(dir string) []string {
 	return []string{filepath.Join(dir, "1"), filepath.Join(dir, "2"), filepath.Join(dir, "3")}
+}
+
+// sourceAndDestination are two paths in memory that do not exist yet.
+func sourceAndDestination(t testing.TB) (src, dst string) {
+	t.Helper()
+	dir := treetest.MemoryDir(t)
+	return filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 }
 
 // littleTree has files that go inline and files that take the lanes.
@@ -431,44 +322,6 @@ func listed(t testing.TB, root string) []string {
 	return slices.Sorted(maps.Keys(lines))
 }
 
-// operation is one call of a file system operation. The kind and the number of earlier calls of
-// that kind identify it, which is nearly deterministic with one worker.
-type operation struct {
-	op  fsys.Op
-	nth int
-}
-
-func (o operation) String() string { return fmt.Sprintf("%s#%d", o.op, o.nth) }
-
-// errDeviceFull returns the error of a write to a full device.
-func errDeviceFull() error {
-	if runtime.GOOS == "windows" {
-		return syscall.Errno(112) // ERROR_DISK_FULL
-	}
-	return syscall.ENOSPC
-}
-
-// failing makes one operation on entries of these names fail.
-func failing(err error, op fsys.Op, names ...string) *fsys.FS {
-	return faultfs.New(func(o fsys.Op, name string) error {
-		if o == op && slices.Contains(names, name) {
-			return err
-		}
-		return nil
-	})
-}
-
-// atVerifying calls f once, when everything is copied and nothing is read back yet.
-func atVerifying(c *counters.Set, f func()) *fsys.FS {
-	var once sync.Once
-	return faultfs.New(func(fsys.Op, string) error {
-		if counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
-			once.Do(f)
-		}
-		return nil
-	})
-}
-
 const srcMarker = "SEALIFT-INCOMPLETE-src.txt"
 
 // marked is the marker of a name at a destination: its head, and its text after that.
@@ -554,60 +407,4 @@ func largeSource(t *testing.T) (dir, source string, files map[string][]byte) {
 	files = map[string][]byte{"large": largeContent()}
 	write(t, source, "large", files["large"], since)
 	return dir, source, files
-}
-
-// stopAt runs until so many bytes of the source are done, and is stopped then.
-func stopAt(t *testing.T, o Options, bytes int64) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	c := &counters.Set{}
-	stop := func(fsys.Call) error {
-		if c.Bytes.Load() >= bytes {
-			cancel()
-		}
-		return nil
-	}
-	fault := faultfs.OnOp(stop, fsys.OpRead, fsys.OpCopyRange)
-	if o.FS != nil {
-		fault = faultfs.All(fault, o.FS.Fault)
-	}
-	o.FS = &fsys.FS{Fault: fault}
-	_, err := Run(ctx, &o, c)
-	require.ErrorIs(t, err, context.Canceled, "it was to be stopped at byte %d of %d: %v", bytes, c.Bytes.Load(), o.Hashes)
-}
-
-// requireCopied checks that a run reports no problem. The destination must have exactly the given
-// files, and each manifest a correct line for each of them.
-func requireCopied(t *testing.T, o Options, files map[string][]byte) *Summary {
-	t.Helper()
-	out := watched(t, o)
-	require.Empty(t, out.panicked)
-	require.NoError(t, out.err)
-	require.False(t, out.anything(), "%s", out)
-	requireContent(t, o, files)
-	return out.summary
-}
-
-func requireContent(t *testing.T, o Options, files map[string][]byte) {
-	t.Helper()
-	for _, target := range o.Targets {
-		nodes := look(t, target)
-		for name, content := range files {
-			require.True(t, nodes[name].content == string(content), "%s is wrong in %s", name, target)
-		}
-		for name := range nodes {
-			require.NotContains(t, name, fsys.Reserved, "left in %s", target)
-		}
-		for _, a := range o.Hashes {
-			list, err := os.ReadFile(filepath.Join(target, strings.ToUpper(string(a))+"SUMS"))
-			require.NoError(t, err)
-			for name, content := range files {
-				h := a.New()
-				h.Write(content)
-				require.Equal(t, hex.EncodeToString(h.Sum(nil)), readManifestOf(t, a, string(list))[name], "the %s manifest of %s", a, target)
-			}
-			require.Equal(t, len(files), strings.Count(string(list), "\n"))
-		}
-	}
 }

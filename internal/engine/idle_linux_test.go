@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -19,8 +18,7 @@ import (
 // opens those that have extended attributes on either side, and keeps these equal.
 func TestIdleRunOpensNoFile(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	for _, name := range []string{"a", "b", "sub/c", "sub/d"} {
 		write(t, src, name, []byte(name), since)
 	}
@@ -28,7 +26,7 @@ func TestIdleRunOpensNoFile(t *testing.T) {
 		t.Skip("the kernel does not list extended attributes by name")
 	}
 	o := options(src, dst)
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 
 	second := func() (opened []string) {
 		var mu sync.Mutex
@@ -41,7 +39,7 @@ func TestIdleRunOpensNoFile(t *testing.T) {
 			}
 			return nil
 		})
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.Empty(t, out.bad())
 		require.EqualValues(t, 4, out.summary.Skipped)
 		return opened
@@ -72,7 +70,7 @@ func TestFileExchangedBeforeItsContentIsOpened(t *testing.T) {
 	write(t, src, "a", []byte("old"), since)
 	write(t, src, "d", []byte("d"), since)
 	o := options(src, dst)
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 	write(t, src, "a", []byte("new 1"), since.Add(1e9))
 	write(t, dir, "other", []byte("new content 2"), since.Add(2e9))
 
@@ -84,7 +82,7 @@ func TestFileExchangedBeforeItsContentIsOpened(t *testing.T) {
 		}
 		return nil
 	})
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 	have := look(t, dst)["a"]
 	require.Equal(t, "new content 2", have.content)
 	info, err := os.Stat(filepath.Join(dst, "a"))

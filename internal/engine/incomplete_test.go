@@ -88,8 +88,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			for _, path := range []string{"a", "d/new\nline", "d/x", "z"} {
 				write(t, src, path, []byte(path), since)
 			}
@@ -98,7 +97,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			o.Verify, o.Workers = c.verify, 1
 			o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 			before := time.Now().Add(-time.Second)
-			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runReported(t, in(sys, o), counters) })
+			c.fail(t, src, dst, func(sys *fsys.FS, counters *counters.Set) { runCounted(t, in(sys, o), counters) })
 			h, text := marked(t, dst, srcMarker)
 			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 			require.Equal(t, "'"+src+"'", h.Source)
@@ -127,7 +126,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 			if c.mend != nil {
 				c.mend(t, src)
 			}
-			runReported(t, o, &counters.Set{})
+			runReported(t, o)
 			require.Empty(t, markersAt(t, dst))
 			require.NoDirExists(t, journalAt(dst))
 			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", "MD5SUMS", ".sealift-bad-z", "sealift.md5", "sealift.sha256"}})
@@ -163,7 +162,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.NoError(t, os.Mkdir(two, 0o755))
 		o := options(src, one, two)
 		o.Workers, o.Sync = 1, sync
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "f07"), o))
 		require.Equal(t, []string{srcMarker}, markersAt(t, one))
 		require.Equal(t, []string{srcMarker}, markersAt(t, two))
 		treetest.Remove(t, two)
@@ -176,7 +175,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 			}
 			return nil
 		})
-		out := runReported(t, in(sys, o), &counters.Set{})
+		out := runReported(t, in(sys, o))
 		require.NoError(t, out.summary.Targets[0].Lost)
 		require.ErrorIs(t, out.summary.Targets[1].Lost, syscall.ENOSPC)
 		require.Empty(t, markersAt(t, one))
@@ -203,7 +202,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 		require.EqualValues(t, len(listed), h.Missing)
 		require.Contains(t, text, "this directory: dropped at '20': no space left on device (")
 
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 		require.Empty(t, markersAt(t, two))
 	}
 }
@@ -213,8 +212,7 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 func TestAMarkerInTheSource(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		source := "'/elsewhere/src'"
 		if own {
 			source = quoteName(src)
@@ -234,74 +232,17 @@ func TestAMarkerInTheSource(t *testing.T) {
 			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
 			require.NotContains(t, string(sums), "src-2")
 		}
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o))
 		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 		check(srcMarker)
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 		check(srcMarker)
 
 		// The name is the source's also where the file itself could not be copied.
 		treetest.Remove(t, dst)
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o))
 		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
-	}
-}
-
-// Where no marker can be written, the journal stays: also that of a run that found
-// everything else up to date.
-func TestTheJournalStaysWithoutAMarker(t *testing.T) {
-	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
-	write(t, src, "a", []byte("a"), since)
-	write(t, src, "b", []byte("b"), since)
-	o := options(src, dst)
-	runReported(t, o, &counters.Set{})
-	for _, failFast := range []bool{false, true} {
-		o.FailFast = failFast
-		sys := faultfs.New(func(op fsys.Op, name string) error {
-			if op == fsys.OpStat && name == "b" || op == fsys.OpLink && name == srcMarker {
-				return syscall.EACCES
-			}
-			return nil
-		})
-		out := runReported(t, in(sys, o), &counters.Set{})
-		require.EqualValues(t, 1, out.summary.Errors)
-		require.EqualValues(t, 1, out.summary.Warnings, "%v", out.bad())
-		require.Contains(t, out.String(), "cannot write '"+srcMarker+"': permission denied; the journal stays")
-		require.Empty(t, markersAt(t, dst))
-		root, err := fsys.OpenRoot(dst)
-		require.NoError(t, err)
-		signs, err := incomplete.Find(root)
-		root.Close()
-		require.NoError(t, err)
-		require.Len(t, signs, 1)
-		require.True(t, signs[0].Journal)
-		o.FailFast = false
-		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
-		require.NoDirExists(t, journalAt(dst))
-	}
-}
-
-// A marker that cannot be removed or checked is a failure: the destination would say
-// that it is incomplete.
-func TestAMarkerThatStays(t *testing.T) {
-	t.Parallel()
-	for _, op := range []fsys.Op{fsys.OpRemove, fsys.OpOpen} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
-		write(t, src, "a", []byte("a"), since)
-		o := options(src, dst)
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
-		out := runReported(t, in(failing(syscall.EIO, op, srcMarker), o), &counters.Set{})
-		require.EqualValues(t, 1, out.summary.Errors)
-		require.Contains(t, out.String(), "the marker of an earlier incomplete copy")
-		require.NotContains(t, out.String(), "the journal stays")
-		require.NoDirExists(t, journalAt(dst))
-		require.NotEmpty(t, markersAt(t, dst))
-		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
-		require.Empty(t, markersAt(t, dst))
 	}
 }
 
@@ -309,8 +250,7 @@ func TestAMarkerThatStays(t *testing.T) {
 // ended writes one.
 func TestRunsWithoutAMarker(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("new"), since)
 	write(t, src, "b", []byte("b"), since)
 	write(t, dst, "a", []byte("newer"), since.Add(time.Hour))
@@ -318,11 +258,11 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	dry, file := o, options(filepath.Join(src, "b"), dst)
 	dry.DryRun = true
 	for _, o := range []Options{dry, file} {
-		out := runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o), &counters.Set{})
+		out := runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "b"), o))
 		require.EqualValues(t, 1, out.summary.Errors)
 		require.Empty(t, markersAt(t, dst))
 	}
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 
@@ -341,10 +281,10 @@ func TestRunsWithoutAMarker(t *testing.T) {
 	require.Empty(t, markersAt(t, dst))
 
 	o.FailFast = true
-	runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o), &counters.Set{})
+	runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "c"), o))
 	_, text := marked(t, dst, srcMarker)
 	require.Contains(t, text, "The copy ended before it had tried every file")
-	out = runReported(t, o, &counters.Set{}) // conflicts alone are complete
+	out = runReported(t, o) // conflicts alone are complete
 	require.EqualValues(t, 1, out.summary.Conflicts)
 	require.Empty(t, markersAt(t, dst))
 }
@@ -353,8 +293,7 @@ func TestRunsWithoutAMarker(t *testing.T) {
 // without filters. A copy without filters removes the markers of copies with filters.
 func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", []byte("a"), since)
 	write(t, src, "b", []byte("b"), since)
 	whole := options(src, dst)
@@ -362,19 +301,19 @@ func TestMarkersOfCopiesWithFilters(t *testing.T) {
 	part.Filter = &filter.List{}
 	require.NoError(t, part.Filter.Exclude("b"))
 	fail := func(o Options) {
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o), &counters.Set{})
+		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o))
 	}
 	fail(whole)
-	runReported(t, part, &counters.Set{})
+	runReported(t, part)
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
 	require.Len(t, markersAt(t, dst), 2)
-	runReported(t, part, &counters.Set{})
+	runReported(t, part)
 	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
 	require.NoError(t, os.Remove(filepath.Join(dst, "a")))
 	fail(part)
-	runReported(t, whole, &counters.Set{})
+	runReported(t, whole)
 	require.Empty(t, markersAt(t, dst))
 }
 
@@ -417,77 +356,4 @@ func TestEventsInAMarker(t *testing.T) {
 	}
 	require.Equal(t, "the source's directory: read: why\nthis directory: read: why\n'both': read: why\n'one': read: why\n", marker(0))
 	require.Equal(t, "the source's directory: read: why\nthis directory: dropped: full\nthis directory: dropped at 'two': gone\n'both': read: why\n'two': other\n", marker(1))
-}
-
-// A failure after the journal is removed is in a new marker. If that cannot be written,
-// no message claims that the journal stays.
-func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
-	t.Parallel()
-	for _, unmarked := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
-		write(t, src, "a", []byte("a"), since)
-		require.NoError(t, os.Mkdir(dst, 0o755))
-		failed := false
-		sys := faultfs.New(func(op fsys.Op, name string) error {
-			_, journal := os.Lstat(journalAt(dst))
-			_, manifest := os.Lstat(filepath.Join(dst, "SHA256SUMS"))
-			switch {
-			case journal == nil || manifest != nil: // not the end yet
-			case op == fsys.OpSync && !failed:
-				failed = true
-				return syscall.EIO
-			case failed && unmarked && op == fsys.OpLink:
-				return syscall.ENOSPC
-			}
-			return nil
-		})
-		o := options(src, dst)
-		o.Sync = SyncEnd
-		out := runReported(t, in(sys, o), &counters.Set{})
-		require.True(t, failed)
-		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
-		require.NoDirExists(t, journalAt(dst))
-		require.NotContains(t, out.String(), "the journal stays")
-		if unmarked {
-			require.Empty(t, markersAt(t, dst))
-			require.Contains(t, out.String(), "cannot write '"+srcMarker+"': no space left on device; the journal is already removed, so run the same command again")
-		} else {
-			_, text := marked(t, dst, srcMarker)
-			require.Contains(t, text, "this directory: sync: input/output error\n")
-		}
-	}
-}
-
-// A failure after the destination has the permissions of a read-only source is marked,
-// and the permissions stay.
-func TestAFailureInAReadOnlyDestination(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() == 0 {
-		t.Skip("root can write into every directory")
-	}
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
-	write(t, src, "a", []byte("a"), since)
-	require.NoError(t, os.Chmod(src, 0o555))
-	failed := false
-	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		info, err := os.Stat(dst)
-		if err == nil && info.Mode().Perm() == 0o555 && op == fsys.OpSync && !failed {
-			failed = true
-			return syscall.EIO
-		}
-		return nil
-	})
-	o := options(src, dst)
-	o.Sync = SyncEnd
-	out := runReported(t, in(sys, o), &counters.Set{})
-	require.True(t, failed)
-	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
-	require.Equal(t, []string{srcMarker}, markersAt(t, dst))
-	info, err := os.Stat(dst)
-	require.NoError(t, err)
-	require.EqualValues(t, 0o555, info.Mode().Perm())
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
-	require.Empty(t, markersAt(t, dst))
 }

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -284,7 +282,7 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 								"other": treetest.File("stays", treetest.Mtime(longAgo)),
 							})
 						}
-						runReported(t, o, &counters.Set{})
+						runReported(t, o)
 					}
 				}
 				if test.change != nil {
@@ -342,164 +340,4 @@ func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 		treetest.Compare(t, one, other, treetest.Options{Root: true})
 	}
 	assert.Equal(t, single.Total, m.Summary.Total)
-}
-
-// After an abandoned plan, the next copy has the result of one that was never planned.
-func TestAnAbandonedPlanDoesNotHinderACopy(t *testing.T) {
-	earlier := treetest.Dir{"a": treetest.File("replaced", treetest.Mtime(longAgo)), "stays": treetest.File("stays", treetest.Mtime(longAgo))}
-	for name, test := range map[string]struct {
-		tasks  int  // that have run
-		killed bool // one more was killed
-		merge  bool // with failures
-	}{"no task": {}, "two tasks": {tasks: 2}, "a killed task": {killed: true}, "a merge with failures": {tasks: 4, merge: true}} {
-		t.Run(name, func(t *testing.T) {
-			targets := []string{"one"}
-			c := newMergeCase(t, planTree())
-			for _, where := range []string{"single", "split"} {
-				o := options(filepath.Join(c.base, "earlier"), filepath.Join(c.base, where, "one"))
-				if where == "single" {
-					treetest.Create(t, o.Source, earlier)
-				}
-				runReported(t, o, &counters.Set{})
-			}
-			dst := filepath.Join(c.base, "split", "one")
-			before, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
-			require.NoError(t, err)
-			s := c.plan(4, targets)
-			var broken *fsys.FS
-			if test.merge {
-				broken = &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("a", faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
-			}
-			for i := range test.tasks {
-				c.task(s, i, broken)
-			}
-			if test.merge {
-				require.True(t, c.merge(s).Merged)
-			}
-			if test.killed {
-				a, err := s.Begin(t.Context(), 3, shard.AttemptOptions{})
-				require.NoError(t, err)
-				require.NoError(t, os.MkdirAll(filepath.Join(dst, "wide"), 0o700))
-				write(t, dst, "wide/.sealift-"+a.TempID()+"-00000000000000000000000000000001.tmp", []byte("part"), since)
-				write(t, dst, ".sealift-"+a.TempID()+"-00000000000000000000000000000002.tmp", []byte("part"), since)
-				a.Close()
-			}
-			abandon := func() (*MergeSummary, error) {
-				o, err := OptionsOfPlan(s.Plan)
-				require.NoError(t, err)
-				return Merge(t.Context(), &MergeOptions{Plan: s, Copy: o, Abandon: true, Attempts: shard.AttemptOptions{Dead: 80 * time.Millisecond}}, &counters.Set{})
-			}
-			m, err := abandon()
-			require.NoError(t, err)
-			assert.Equal(t, test.killed, m.Removed > 0, "%d", m.Removed)
-			require.NoFileExists(t, filepath.Join(dst, ".sealift-journal"))
-			if test.killed {
-				require.NoDirExists(t, filepath.Join(dst, "wide"))
-			} else if test.tasks == 0 {
-				text, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
-				require.NoError(t, err)
-				assert.Equal(t, before, text, "the previous manifest has its name again")
-				names, err := os.ReadDir(dst)
-				require.NoError(t, err)
-				assert.Len(t, names, 3, "%v", names)
-			}
-			_, err = abandon()
-			require.NoError(t, err, "it was abandoned before")
-
-			single := c.single(targets)
-			events := c.events
-			after, err := Run(t.Context(), c.at("split", targets), &counters.Set{})
-			require.NoError(t, err)
-			assert.Equal(t, len(badOf(events)), len(badOf(c.events)), "%v", c.events)
-			assert.Equal(t, single.Total, after.Total)
-			one := filepath.Join(c.base, "single", "one")
-			c.forgetNow(one)
-			c.forgetNow(dst)
-			treetest.Compare(t, one, dst, treetest.Options{Root: true})
-		})
-	}
-}
-
-// A destination that is lost does not keep the others closed to other copies when the plan is
-// abandoned.
-func TestALostDestinationDoesNotKeepAPlan(t *testing.T) {
-	targets := []string{"one", "two", "three"}
-	c := newMergeCase(t, planTree())
-	s := c.plan(2, targets)
-	abandon := func() error {
-		o, err := OptionsOfPlan(s.Plan)
-		require.NoError(t, err)
-		_, err = Merge(t.Context(), &MergeOptions{Plan: s, Copy: o, Abandon: true}, &counters.Set{})
-		return err
-	}
-	at := func(name string) string { return filepath.Join(c.base, "split", name) }
-	for _, name := range targets {
-		require.NoError(t, os.Rename(at(name), at(name+" away")))
-	}
-	require.Error(t, abandon())
-	require.NoError(t, s.CheckAbandoned(), "a plan that is abandoned nowhere can still be merged")
-	for _, name := range targets[1:] {
-		require.NoError(t, os.Rename(at(name+" away"), at(name)))
-	}
-	lost := at("one")
-	for range 2 {
-		err := abandon()
-		require.ErrorContains(t, err, lost)
-		_, refused := errors.AsType[*failure.RefusedError](err)
-		require.False(t, refused, "something was written")
-		for _, open := range []string{"two", "three"} {
-			require.NoDirExists(t, filepath.Join(at(open), ".sealift-journal"))
-		}
-	}
-	_, err := Run(t.Context(), c.at("split", targets[1:]), &counters.Set{})
-	require.NoError(t, err)
-}
-
-// A task that waits for a killed one does not begin when the plan is abandoned meanwhile, and
-// neither does a merge: other copies may use the destination then.
-func TestNothingBeginsInAnAbandonedPlan(t *testing.T) {
-	c := newMergeCase(t, planTree())
-	s := c.plan(1, []string{"one"})
-	killed, err := s.Begin(t.Context(), 0, shard.AttemptOptions{})
-	require.NoError(t, err)
-	killed.Close()
-	short := shard.AttemptOptions{Dead: 80 * time.Millisecond}
-	abandon := func() {
-		o, err := OptionsOfPlan(s.Plan)
-		require.NoError(t, err)
-		_, err = Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: o, Abandon: true, Attempts: short}, &counters.Set{})
-		require.NoError(t, err)
-	}
-	o, err := OptionsOfPlan(s.Plan)
-	require.NoError(t, err)
-	waiting := short
-	waiting.Waiting = abandon
-	_, err = RunShard(t.Context(), o, s, 0, waiting, &counters.Set{})
-	require.ErrorContains(t, err, "the plan was abandoned")
-	entries, err := os.ReadDir(filepath.Join(c.base, "split", "one"))
-	require.NoError(t, err)
-	assert.Empty(t, entries)
-	_, err = Merge(t.Context(), &MergeOptions{Plan: s, Copy: o}, &counters.Set{})
-	require.ErrorContains(t, err, "the plan was abandoned")
-	abandon()
-}
-
-// A plan is not abandoned while one of its tasks is at work.
-func TestAPlanAtWorkIsNotAbandoned(t *testing.T) {
-	c := newMergeCase(t, planTree())
-	s := c.plan(2, []string{"one"})
-	options := shard.AttemptOptions{Dead: 400 * time.Millisecond}
-	a, err := s.Begin(t.Context(), 1, options)
-	require.NoError(t, err)
-	defer a.Close()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- a.Keep(ctx) }()
-	o, err := OptionsOfPlan(s.Plan)
-	require.NoError(t, err)
-	_, err = Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: o, Abandon: true, Attempts: options}, &counters.Set{})
-	stop()
-	require.NoError(t, <-ended)
-	require.ErrorContains(t, err, "a task is at work on shard 1")
-	require.FileExists(t, filepath.Join(c.base, "split", "one", ".sealift-journal", "plan"))
 }

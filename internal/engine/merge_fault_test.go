@@ -35,7 +35,7 @@ func (f *faulty) from(n int64) func(fsys.Call) error {
 
 // A merge that is killed before any of its operations is completed by the next one.
 func TestAKilledMergeRunsAgain(t *testing.T) {
-	stride := sweepStride(11)
+	stride := sweepStride(17)
 	for n, ended := 1+rand.Int64N(stride), false; !ended; n += stride {
 		t.Run(fmt.Sprint("before operation ", n), func(t *testing.T) { ended = !killMerge(t, n) })
 	}
@@ -65,7 +65,7 @@ func killMerge(t *testing.T, n int64) (killed bool) {
 // The power is cut before any operation of a merge, and any part of the unflushed changes is lost.
 // The next merge completes the copy.
 func TestAMergeAfterAPowerCut(t *testing.T) {
-	stride := sweepStride(13)
+	stride := sweepStride(19)
 	linuxOnly(t, "it renames directories that are open")
 	for n := 1 + rand.Int64N(stride); ; n += stride {
 		c := splitCopy(t, 3, SyncEnd)

@@ -54,7 +54,7 @@ func splitCopy(t testing.TB, shards int, sync SyncMode) *tasked {
 	for _, to := range []string{c.single, c.dst} {
 		o := c.options
 		o.Targets = []string{to}
-		runReported(t, o, &counters.Set{})
+		runReported(t, o)
 	}
 	text, err := os.ReadFile(filepath.Join(c.dst, "SHA256SUMS"))
 	require.NoError(t, err)

@@ -91,7 +91,7 @@ func TestPowerCutOfACopyWithHistories(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 1}, []int{files, generations})
 
-	step := sweepStride(29)
+	step := sweepStride(43)
 	try := func(n int64) (done bool, wrong []string) {
 		work := filepath.Join(dir, fmt.Sprint("cut", n))
 		base := filepath.Join(work, "disk")

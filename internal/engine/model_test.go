@@ -30,7 +30,7 @@ import (
 // SEALIFT_HISTORIES sets the number of histories, and the test then draws new ones each time. By
 // default it draws a small number of histories, the same ones each time.
 func TestModel(t *testing.T) {
-	checkHistories(t, 150, func(t *rapid.T, dir string) {
+	checkHistories(t, 110, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
 		for range between(t, "steps", 1, 6) {
 			h.editSome(5)
@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 // A failing operation affects only the files for which the run reports it. The same command then
 // completes the copy.
 func TestModelFaults(t *testing.T) {
-	checkHistories(t, 120, func(t *rapid.T, dir string) {
+	checkHistories(t, 90, func(t *rapid.T, dir string) {
 		h := newHistory(t, dir)
 		if chance(t, "an earlier run", 2) {
 			h.run(h.draw(), false)

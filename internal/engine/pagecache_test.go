@@ -57,7 +57,7 @@ func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	for block, want := range map[int]int{10_000: 1, 4096: 1, 8192: 0, 1 << 20: 0} { // the last: no file is longer
 		o := options(src, filepath.Join(treetest.MemoryDir(t), "dst"))
 		o.Cache, o.BlockSize = pipe.CacheDirect, block
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.Zero(t, out.summary.Errors)
 		reports := slices.DeleteFunc(out.events, func(e Event) bool {
 			return e.Kind != EventWarning || !strings.Contains(e.Err.Error(), "cannot be bypassed")
@@ -92,7 +92,7 @@ func TestUnwrittenIsCounted(t *testing.T) {
 	o := options(src, dst)
 	o.Sync, o.BlockSize, o.DirtyWindow = SyncEnd, 128<<10, window
 	o.FS = sys
-	out := runReported(t, o, c)
+	out := runCounted(t, o, c)
 	require.Zero(t, out.summary.Errors)
 	require.Positive(t, most.Load())
 	require.LessOrEqual(t, most.Load(), int64(window+o.BlockSize))

@@ -36,8 +36,7 @@ func TestProtectReplacesOnlyFilesOfAnInterruptedRun(t *testing.T) {
 		"the same content": {whole, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			write(t, src, "file", []byte(whole), since)
 			write(t, src, "z", []byte("z"), since)
 			o := options(src, dst)
@@ -74,8 +73,7 @@ func TestProtectReplacesOnlyFilesOfAnInterruptedRun(t *testing.T) {
 func TestProtectComparesBeforeItLinks(t *testing.T) {
 	t.Parallel()
 	for _, listed := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		write(t, src, "a", []byte("first"), since)
 		require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
 		write(t, dst, "b", []byte("other"), since)
@@ -125,8 +123,7 @@ func TestProtectComparesBeforeItUnshares(t *testing.T) {
 // A name that appears between the decision and the commit is not replaced.
 func TestProtectLeavesANameThatAppears(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "file", []byte("first"), since)
 	appeared := false
 	o := options(src, dst)

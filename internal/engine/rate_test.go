@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"path/filepath"
 	"sync"
 	"testing"
 
@@ -27,8 +26,7 @@ func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			content := treetest.Pattern(bigSize, 1)
 			write(t, src, "big", content, since)
 			c.change(content)
@@ -46,7 +44,7 @@ func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
 			o := sweepOptions(src, []string{dst}, SyncNone)
 			o.Policy = c.policy
 			o.FS = &fsys.FS{Fault: func(fsys.Call) error { look(); return nil }}
-			runReported(t, o, counts)
+			runCounted(t, o, counts)
 			look()
 			require.LessOrEqual(t, most, int64(sweepBlock), "grows by a block at most")
 			require.EqualValues(t, bigSize, counts.Bytes.Load())

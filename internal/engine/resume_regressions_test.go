@@ -108,8 +108,7 @@ func TestNoCheckpointAfterASyncErrorReportedElsewhere(t *testing.T) {
 func TestCheckpointsFromTheFutureAreIgnored(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []string{"all", "checkpoint"} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		write(t, src, "f", []byte("AAAA"), since)
 		write(t, dst, "f", []byte("BBBB"), since) // today, by its change time
 		root, err := fsys.OpenRoot(src)

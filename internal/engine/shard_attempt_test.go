@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -106,7 +105,7 @@ func (c *plannedCopy) requireTree(want string, o treetest.Options) {
 func wholeManifest(t testing.TB, src string) string {
 	t.Helper()
 	whole := filepath.Join(t.TempDir(), "whole")
-	runReported(t, options(src, whole), &counters.Set{})
+	runReported(t, options(src, whole))
 	text, err := os.ReadFile(filepath.Join(whole, "SHA256SUMS"))
 	require.NoError(t, err)
 	return string(text)
@@ -123,7 +122,7 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 				src, base := newShardSource(t)
 				want := wholeManifest(t, src)
 				kills := 0
-				for n := int64(1); ; n += sweepStride(43) {
+				for n := int64(1); ; n += sweepStride(61) {
 					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 					o.Policy = policy
 					c := planCopy(t, o, 1, nil)
@@ -340,7 +339,7 @@ func TestFailedOperationsOfATask(t *testing.T) {
 			src, base := newShardSource(t)
 			want := wholeManifest(t, src)
 			reported := 0
-			for n := int64(1); ; n += sweepStride(37) {
+			for n := int64(1); ; n += sweepStride(53) {
 				o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 				c := planCopy(t, o, 1, nil)
 				var calls atomic.Int64

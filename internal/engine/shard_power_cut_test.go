@@ -34,7 +34,7 @@ func TestATaskAfterAPowerCut(t *testing.T) {
 			t.Parallel()
 			src, _ := newShardSource(t)
 			want := wholeManifest(t, src)
-			stride := sweepStride(13)
+			stride := sweepStride(21)
 			finished := 0
 			for n := 1 + rand.Int64N(stride); ; n += stride {
 				base := filepath.Join(filepath.Dir(src), fmt.Sprint("shared", n))

@@ -283,7 +283,7 @@ func TestShardsMakeTheTreeOfOneCopy(t *testing.T) {
 	c := planCopy(t, o, 4, nil)
 	require.Equal(t, 4, c.shards)
 	c.runAll()
-	out := runReported(t, options(src, whole), &counters.Set{})
+	out := runReported(t, options(src, whole))
 	require.False(t, out.anything(), "%s", out)
 	want, err := os.ReadFile(filepath.Join(whole, "SHA256SUMS"))
 	require.NoError(t, err)

@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -26,7 +25,7 @@ import (
 func reportedAbsent(t testing.TB, o Options) []string {
 	t.Helper()
 	o.Targets = []string{o.Targets[0] + "-check"}
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.Zero(t, out.summary.Mismatches+out.summary.Errors, "%s", out)
 	require.LessOrEqual(t, len(out.bad()), 1, "one warning for all")
 	warned := ""
@@ -40,7 +39,7 @@ func reportedAbsent(t testing.TB, o Options) []string {
 	}
 	o.Targets = []string{o.Targets[0] + "-strict"}
 	o.SourceManifest = SourceManifestStrict
-	out = runReported(t, o, &counters.Set{})
+	out = runReported(t, o)
 	require.Zero(t, out.summary.Warnings+out.summary.Errors, "%s", out)
 	var paths []string
 	for _, e := range out.bad() {
@@ -147,7 +146,7 @@ func TestAbsentFiles(t *testing.T) {
 			}
 			if name == "left behind" { // another warning reports it
 				o.SourceManifest = SourceManifestStrict
-				require.Zero(t, runReported(t, o, &counters.Set{}).summary.Mismatches)
+				require.Zero(t, runReported(t, o).summary.Mismatches)
 				return
 			}
 			require.Equal(t, c.want, reportedAbsent(t, o))
@@ -196,7 +195,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 			change(&o)
 			o.SourceManifest = mode
 			o.FS = sys
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			require.Zero(t, out.summary.Errors, "%s", out)
 			require.Equal(t, "x", look(t, dst)["a"].content)
 			for _, e := range out.bad() {
@@ -226,7 +225,7 @@ func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 		write(t, src, "SHA256SUMS", []byte(sha("x")+"  a\n"), since) // checked as well
 		o := options(src, dst)
 		o.Manifest = name
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		bad := out.bad()
 		require.Len(t, bad, 2, "%s", out)
 		slices.SortFunc(bad, func(a, b Event) int { return int(a.Kind) - int(b.Kind) })
@@ -242,7 +241,7 @@ func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 	write(t, dir, "SUMS", []byte(sha("y")+"  a\n"), since)
 	o := options(src, filepath.Join(dir, "deep/dst"))
 	o.Manifest = "../SUMS"
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 }
 
 // For a single file, only NAME.sha256 beside it is checked.
@@ -272,7 +271,7 @@ func TestTheManifestBesideASingleFileIsChecked(t *testing.T) {
 			if c.hashes != nil {
 				o.Hashes = c.hashes
 			}
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			if !c.broken {
 				require.Empty(t, out.bad(), "%+v", c)
 				require.FileExists(t, copied+".sha256")

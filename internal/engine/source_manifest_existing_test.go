@@ -55,7 +55,7 @@ func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 				}
 				o := options(src, dst)
 				o.Policy = policy
-				out := runReported(t, o, &counters.Set{})
+				out := runReported(t, o)
 				have := look(t, dst)
 				require.Equal(t, "fine", have["d/fine"].content)
 				sums := readManifest(t, have["sealift.sha256"].content)
@@ -98,12 +98,12 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 		write(t, a, name, treetest.Pattern(100, byte(i)), since)
 	}
 	require.NoError(t, os.Link(filepath.Join(a, "three"), filepath.Join(a, "three-too")))
-	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
-	require.Empty(t, runReported(t, options(b, c), &counters.Set{}).bad())
+	mustRun(t, options(a, b))
+	mustRun(t, options(b, c))
 	for _, policy := range []Policy{PolicyDefault, PolicyNever, PolicyUpdate} {
 		o := options(b, c)
 		o.Policy = policy
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.Empty(t, out.bad(), "the lines are the same")
 		require.EqualValues(t, 5, out.summary.Skipped, "the source's manifest is a file of it")
 	}
@@ -113,7 +113,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 	for _, policy := range []Policy{PolicyDefault, PolicyUpdate} {
 		o := options(b, c)
 		o.Policy = policy
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		bad := slices.DeleteFunc(out.bad(), func(e Event) bool { return e.Kind == EventConflict || e.Kind == EventWarning || e.Path == "" })
 		require.Len(t, bad, 2, "%s", out)
 		requireBroken(t, bad[0], "three-too")
@@ -130,12 +130,12 @@ func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 		a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 		write(t, a, "file", treetest.Pattern(size, 1), since)
 		write(t, a, "fine", treetest.Pattern(size, 2), since)
-		require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
-		require.Empty(t, runReported(t, options(b, c), &counters.Set{}).bad())
+		mustRun(t, options(a, b))
+		mustRun(t, options(b, c))
 		spoil(t, filepath.Join(b, "file"))
 		o := options(b, c)
 		o.Policy = PolicyChecksum
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.Len(t, out.bad(), 1)
 		requireBroken(t, out.bad()[0], "file")
 		have, err := os.ReadFile(filepath.Join(c, "file"))
@@ -172,7 +172,7 @@ func TestAMismatchAtOneDestinationAndAFailure(t *testing.T) {
 			o := options(src, targets...)
 			o.Workers = 1
 			o.FS = sys
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			require.NotEmpty(t, out.bad())
 			if rotten && op != fsys.OpRead { // the other destination, or another file was hit
 				require.EqualValues(t, 1, out.summary.Mismatches)
@@ -207,7 +207,7 @@ func TestFailFastAfterAMismatchWithTheSourcesManifest(t *testing.T) {
 	spoil(t, filepath.Join(src, "f05"))
 	o := options(src, dst)
 	o.FailFast, o.Workers = true, 1
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], "f05")
 	require.NoFileExists(t, filepath.Join(dst, "f45"))
@@ -235,7 +235,7 @@ func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	o := options(src, dst)
 	o.Workers = 1
 	o.FS = sys
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.True(t, replaced)
 	require.NotEmpty(t, out.bad())
 	require.Equal(t, EventFailed, out.bad()[0].Kind)
@@ -253,7 +253,7 @@ func TestASourceManifestThatCannotBeRead(t *testing.T) {
 		}
 		return nil
 	})
-	out = runReported(t, in(sys, options(src, dst)), &counters.Set{})
+	out = runReported(t, in(sys, options(src, dst)))
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, EventFailed, out.bad()[0].Kind)
 	require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
@@ -308,17 +308,15 @@ func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
 	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
 	write(t, a, "x", treetest.Pattern(bigSize, 1), since)
 	write(t, a, "y", treetest.Pattern(100, 2), since)
-	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
+	mustRun(t, options(a, b))
 	for range 2 { // into an empty destination, and into one that was right
-		progress := &counters.Set{}
-		sys := atVerifying(progress, func() { spoil(t, filepath.Join(c, "x")) })
-		out := runReported(t, in(sys, verifying(VerifyFull, b, c)), progress)
+		out := runAndChange(t, verifying(VerifyFull, b, c), func() { spoil(t, filepath.Join(c, "x")) })
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, []any{EventMismatch, "x", c}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 		own, err := os.ReadFile(filepath.Join(c, "sealift.sha256"))
 		require.NoError(t, err)
 		require.Equal(t, []string{"SHA256SUMS", "y"}, slices.Sorted(maps.Keys(readManifest(t, string(own)))))
-		require.Empty(t, runReported(t, verifying(VerifyFull, b, c), &counters.Set{}).bad())
+		mustRun(t, verifying(VerifyFull, b, c))
 		require.Equal(t, []string{"x", "y"}, listed(t, c))
 		require.NoFileExists(t, filepath.Join(c, "sealift.sha256"), "the source's is that of the copy again")
 	}

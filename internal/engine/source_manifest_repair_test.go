@@ -8,26 +8,33 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
+// threeTrees returns the path of a tree with the files x and y, and two paths that do not exist yet:
+// the first copy, and the copy of that.
+func threeTrees(t *testing.T) (a, b, c string) {
+	t.Helper()
+	dir := treetest.MemoryDir(t)
+	a, b, c = filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	write(t, a, "x", []byte("x"), since)
+	write(t, a, "y", []byte("y"), since)
+	return a, b, c
+}
+
 // The source was corrupt when it was copied, and is right again. The manifest of the next copy
 // replaces the copy of the source's, which it equals.
 func TestARepairedSourceGetsItsManifest(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
-	write(t, a, "x", []byte("x"), since)
-	write(t, a, "y", []byte("y"), since)
-	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
+	a, b, c := threeTrees(t)
+	mustRun(t, options(a, b))
 	spoil(t, filepath.Join(b, "x"))
-	require.Len(t, runReported(t, options(b, c), &counters.Set{}).bad(), 1)
+	require.Len(t, runReported(t, options(b, c)).bad(), 1)
 	spoil(t, filepath.Join(b, "x")) // the bit back
 	for range 3 {
-		out := runReported(t, options(b, c), &counters.Set{})
+		out := runReported(t, options(b, c))
 		require.Empty(t, out.bad())
 		require.Equal(t, []string{"x", "y"}, listed(t, c))
 		require.NoDirExists(t, filepath.Join(c, resume.JournalName("")))
@@ -38,31 +45,25 @@ func TestARepairedSourceGetsItsManifest(t *testing.T) {
 // second run replaces the copy of the source's, which it equals.
 func TestAPartialCopyThenTheWhole(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
-	write(t, a, "x", []byte("x"), since)
-	write(t, a, "y", []byte("y"), since)
-	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).bad())
+	a, b, c := threeTrees(t)
+	mustRun(t, options(a, b))
 	o := options(b, c)
 	o.Filter = &filter.List{}
 	require.NoError(t, o.Filter.Exclude("x"))
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
-	require.Empty(t, runReported(t, options(b, c), &counters.Set{}).bad())
+	mustRun(t, o)
+	mustRun(t, options(b, c))
 }
 
 // A source has a signed SHA256SUMS, a sealift.sha256 and one corrupt file. The copy has a
 // manifest of all other files.
 func TestARottenCopyOfASignedMirror(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
-	write(t, a, "x", []byte("x"), since)
-	write(t, a, "y", []byte("y"), since)
-	write(t, a, "SHA256SUMS", []byte("-----BEGIN PGP SIGNED MESSAGE-----\n"+sumLines(map[string][]byte{"x": []byte("x")})), since)
-	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).mismatches())
+	a, b, c := threeTrees(t)
+	write(t, a, "SHA256SUMS", []byte("-----BEGIN PGP SIGNED MESSAGE-----\n"+sha("x")+"  x\n"), since)
+	require.Empty(t, runReported(t, options(a, b)).mismatches())
 	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
 	spoil(t, filepath.Join(b, "y"))
-	out := runReported(t, options(b, c), &counters.Set{})
+	out := runReported(t, options(b, c))
 	require.Len(t, out.mismatches(), 1, "%s", out)
 	requireBroken(t, out.mismatches()[0], "y")
 	require.NotEmpty(t, out.summary.Targets[0].Manifests)
@@ -82,7 +83,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 			if links {
 				require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "a2")))
 			}
-			require.Empty(t, runReported(t, options(src, both[0]), &counters.Set{}).bad())
+			mustRun(t, options(src, both[0]))
 			touchManifests(t, filepath.Join(both[0], "SHA256SUMS"))
 			write(t, src, "a", []byte("new"), since) // same size and time
 			lines := sha("new") + "  a\n" + sha("b") + "  b\n"
@@ -92,7 +93,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 			write(t, src, "SHA256SUMS", []byte(lines), since) // which the source matches
 			o := options(src, both[order[0]], both[order[1]])
 			o.Workers = 1
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			content, err := os.ReadFile(filepath.Join(both[1], "a"))
 			require.NoError(t, err, "the source does match its manifest, but:\n%s", out)
 			require.Equal(t, "new", string(content))
@@ -108,7 +109,7 @@ func TestLinesOfImpossiblePathsAreAbsent(t *testing.T) {
 			src, dst := sourceWithManifest(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
 			o := options(src, dst)
 			o.SourceManifest = mode
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			if len(out.bad()) != 1 {
 				t.Errorf("%.20s: want one event, have %d", path, len(out.bad()))
 			}
@@ -121,5 +122,5 @@ func TestALoopOfTheManifestsName(t *testing.T) {
 	t.Parallel()
 	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "other", "")
 	require.NoError(t, os.Symlink("SHA256SUMS", filepath.Join(src, "SHA256SUMS")))
-	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(src, dst)).mismatches())
 }

@@ -29,14 +29,14 @@ func TestACorruptFileIsNotCopied(t *testing.T) {
 		b := filepath.Join(dir, "b")
 		o := options(a, b)
 		o.Hashes = hashes
-		require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+		mustRun(t, o)
 		for i, victim := range []string{"a", "b/big", "f/link"} { // inline, through lanes, one of two names
 			spoil(t, filepath.Join(b, victim))
 			c := []string{filepath.Join(dir, fmt.Sprint("c", i)), filepath.Join(dir, fmt.Sprint("c", i, "-2"))}
 			o := verifying(VerifyDest, b, c...)
 			o.Hashes = hashes
 			progress := &counters.Set{CountTotals: true}
-			out := runReported(t, o, progress)
+			out := runCounted(t, o, progress)
 			want := []string{victim}
 			if victim == "f/link" {
 				want = append(want, "g")
@@ -79,7 +79,7 @@ func TestACorruptFileIsNotCopied(t *testing.T) {
 			spoil(t, filepath.Join(b, victim)) // the bit back
 			o = options(b, c[1]+"-new")
 			o.Hashes = hashes
-			require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+			mustRun(t, o)
 			require.Equal(t, len(files), requireWhole(t, c[1]+"-new", files))
 			require.Len(t, listed(t, c[1]+"-new"), len(files), "the manifest takes the name")
 		}
@@ -117,11 +117,11 @@ func TestEveryFormOfALineIsChecked(t *testing.T) {
 				if name == "among others" {
 					doubts = 1
 				}
-				require.Len(t, runReported(t, options(src, dst), &counters.Set{}).bad(), doubts)
+				require.Len(t, runReported(t, options(src, dst)).bad(), doubts)
 				require.FileExists(t, filepath.Join(dst, path))
 
 				src, dst = sourceWithManifest(t, map[string][]byte{path: bad}, "SHA256SUMS", line(good))
-				out := runReported(t, options(src, dst), &counters.Set{})
+				out := runReported(t, options(src, dst))
 				require.Len(t, out.bad(), 1+doubts)
 				requireBroken(t, out.bad()[doubts], path)
 				require.NoFileExists(t, filepath.Join(dst, path))
@@ -137,7 +137,7 @@ func TestTheLineOfAnEscapedNameIsChecked(t *testing.T) {
 	name := "new\nline \\ back\rreturn"
 	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
 	src, dst := sourceWithManifest(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
-	out := runReported(t, options(src, dst), &counters.Set{})
+	out := runReported(t, options(src, dst))
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], name)
 	require.NotContains(t, out.bad()[0].Err.Error(), "\n")
@@ -164,7 +164,7 @@ func TestTwoLinesOfOneFile(t *testing.T) {
 				fmt.Fprintf(&b, "%s  %sa\n", digest, strings.Repeat("./", i%2))
 			}
 			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", b.String())
-			out := runReported(t, options(src, dst), &counters.Set{})
+			out := runReported(t, options(src, dst))
 			if c.reason == "" {
 				require.Empty(t, out.bad())
 				require.FileExists(t, filepath.Join(dst, "a"))
@@ -208,7 +208,7 @@ func TestHardLinksWithDifferentLines(t *testing.T) {
 			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
 			o := options(src, dst, dst+"2")
 			o.Workers = workers
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			require.Len(t, out.bad(), len(bad))
 			for i, name := range bad {
 				requireBroken(t, out.bad()[i], name)
@@ -249,7 +249,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 		}
 		o := options(src, dst)
 		o.Hashes = hashes
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		if broken < 0 {
 			require.Empty(t, out.bad())
 			require.FileExists(t, filepath.Join(dst, "a"))
@@ -261,7 +261,7 @@ func TestSeveralManifestsInTheSource(t *testing.T) {
 	}
 	// A digest of the right length in the manifest of another hash is not an expected digest.
 	src, dst := sourceWithManifest(t, files, "BLAKE3SUMS", sha("another")+"  a\n")
-	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
+	mustRun(t, options(src, dst))
 }
 
 // Where the SHA256SUMS of the source is not Sealift's, sealift.sha256 beside it is. Both are
@@ -278,15 +278,15 @@ func TestSealiftsManifestBesideASignedOneIsChecked(t *testing.T) {
 		signed += sha(string(treetest.Pattern(100, name[0]))) + "  " + name + "\n"
 	}
 	write(t, a, "SHA256SUMS", []byte(signed+"-----BEGIN PGP SIGNATURE-----\n"), since)
-	require.Empty(t, runReported(t, options(a, b), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(a, b)).mismatches())
 	require.FileExists(t, filepath.Join(b, "sealift.sha256"))
-	require.Empty(t, runReported(t, options(b, filepath.Join(dir, "c")), &counters.Set{}).mismatches())
+	require.Empty(t, runReported(t, options(b, filepath.Join(dir, "c"))).mismatches())
 	for _, victims := range [][]string{{"both"}, {"ours"}, {"SHA256SUMS"}, {"both", "listed", "ours"}} {
 		for _, name := range victims {
 			spoil(t, filepath.Join(b, name))
 		}
 		dst := filepath.Join(dir, strings.Join(victims, "-"))
-		out := runReported(t, options(b, dst), &counters.Set{})
+		out := runReported(t, options(b, dst))
 		var broken []string
 		for _, e := range out.mismatches() {
 			if e.Kind == EventMismatch {
@@ -317,7 +317,7 @@ func TestSourceManifestsThatAreNotChecked(t *testing.T) {
 			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("y")+"  a\n"+sha("z")+"  absent\n")
 			o := options(src, dst)
 			change(&o)
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			if o.DryRun {
 				require.Len(t, out.bad(), 1)
 				require.ErrorContains(t, out.bad()[0].Err, "lists a file that is absent: 'absent'")
@@ -338,7 +338,7 @@ func TestATextWithTheNameOfAManifestIsCopied(t *testing.T) {
 			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", text)
 			o := options(src, dst)
 			o.SourceManifest = mode
-			out := runReported(t, o, &counters.Set{})
+			out := runReported(t, o)
 			require.Empty(t, out.mismatches())
 			have := look(t, dst)
 			require.Equal(t, text, have["SHA256SUMS"].content)
@@ -370,7 +370,7 @@ func TestAManifestNameThatIsNoRegularFile(t *testing.T) {
 			o := options(src, dst)
 			o.Workers = 1
 			o.FS = sys
-			require.Empty(t, runReported(t, o, &counters.Set{}).mismatches())
+			require.Empty(t, runReported(t, o).mismatches())
 			require.NotContains(t, opened, "outside")
 			require.FileExists(t, filepath.Join(dst, "a"))
 		})
@@ -378,7 +378,7 @@ func TestAManifestNameThatIsNoRegularFile(t *testing.T) {
 	// A link within the source is the manifest.
 	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "sums/of-today", sha("y")+"  a\n")
 	require.NoError(t, os.Symlink("sums/of-today", filepath.Join(src, "SHA256SUMS")))
-	out := runReported(t, options(src, dst), &counters.Set{})
+	out := runReported(t, options(src, dst))
 	require.Len(t, out.bad(), 1)
 	requireBroken(t, out.bad()[0], "a")
 }

@@ -2,22 +2,19 @@ package engine
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // A kind of metadata that no copy keeps, such as alternate data streams, is reported once, and
 // its files are copied. The destination's files are not examined for it.
 func TestStreamsAreReportedOncePerKind(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	for i := range 20 {
 		write(t, src, fmt.Sprint(i), []byte("x"), since)
 	}

@@ -78,7 +78,7 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 		o := verifying(mode, source, target)
 		o.Sync, o.BlockSize, o.Memory, o.Workers = sync, 128<<10, 4<<20, 1
 		o.FS = sys
-		out := runReported(t, o, c)
+		out := runCounted(t, o, c)
 		require.Empty(t, out.bad())
 		require.Equal(t, mode != VerifyOff, begun >= 0)
 		during = read() - max(begun, 0)

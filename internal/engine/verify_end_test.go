@@ -57,7 +57,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 		o := verifying(VerifyDest, src, targets...)
 		o.Workers = 1
 		o.FS = sys
-		out := runReported(t, o, c)
+		out := runCounted(t, o, c)
 		require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 		require.NoError(t, out.summary.Targets[1].Lost)
 		require.EqualValues(t, 1, out.summary.Errors)
@@ -95,7 +95,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				o := verifying(VerifyDest, src, targets...)
 				o.Workers = workers
 				o.FS = sys
-				out := runReported(t, o, c)
+				out := runCounted(t, o, c)
 				lost, kept := 0, 1
 				if out.summary.Targets[0].Lost == nil {
 					lost, kept = 1, 0
@@ -110,7 +110,7 @@ func TestADestinationLostWhileItIsReadBack(t *testing.T) {
 				require.Zero(t, out.summary.Mismatches)
 				require.Positive(t, out.summary.Errors)
 
-				out = runReported(t, verifying(VerifyDest, src, targets...), &counters.Set{})
+				out = runReported(t, verifying(VerifyDest, src, targets...))
 				require.Empty(t, out.bad())
 				require.Len(t, listed(t, targets[lost]), len(files))
 				require.NoDirExists(t, filepath.Join(targets[lost], resume.JournalName("")))
@@ -136,7 +136,7 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 	o := verifying(VerifyDest, src, targets...)
 	o.Sync = SyncEnd
 	o.FS = sys
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.True(t, failed)
 	require.Len(t, out.bad(), 1)
 	require.Zero(t, out.summary.Targets[0].Verified)
@@ -194,7 +194,7 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 				require.DirExists(t, filepath.Join(dst, resume.JournalName("")))
 				require.Len(t, saved, btoi(old), "the previous manifest is aside")
 			}
-			out := runReported(t, verifying(VerifyFull, src, dst), &counters.Set{})
+			out := runReported(t, verifying(VerifyFull, src, dst))
 			require.Empty(t, out.bad())
 			require.EqualValues(t, len(files), out.summary.Targets[0].Verified)
 			require.Len(t, listed(t, dst), len(files)+btoi(old))
@@ -229,16 +229,14 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 	}
 	for name, fault := range map[string]error{"mismatch": nil, "error": syscall.EIO} {
 		targets := []string{filepath.Join(dir, name, "1"), filepath.Join(dir, name, "2")}
-		c := &counters.Set{}
-		spoilt, drops := false, 0
-		sys := faultfs.New(func(op fsys.Op, _ string) error {
-			if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
-				return nil
-			}
-			if !spoilt && fault == nil {
-				spoilt = true
+		o := verifying(VerifyDest, src, targets...)
+		o.FailFast = true
+		drops := 0
+		out := runAndFail(t, o, func() {
+			if fault == nil {
 				spoil(t, filepath.Join(targets[1], "f03"))
 			}
+		}, func(op fsys.Op, _ string) error {
 			if op == fsys.OpDropCache {
 				if drops++; drops == 8 {
 					return fault
@@ -246,10 +244,6 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 			}
 			return nil
 		})
-		o := verifying(VerifyDest, src, targets...)
-		o.FailFast, o.Workers = true, 1
-		o.FS = sys
-		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, []string{"f03", targets[1]}, []string{out.bad()[0].Path, out.bad()[0].Target})
 		require.LessOrEqual(t, drops, 10, "it went on reading")
@@ -258,7 +252,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 			require.Empty(t, out.summary.Targets[i].Manifests)
 			require.Less(t, out.summary.Targets[i].Verified, int64(10))
 		}
-		require.Empty(t, runReported(t, verifying(VerifyDest, src, targets...), &counters.Set{}).bad())
+		mustRun(t, verifying(VerifyDest, src, targets...))
 		require.Len(t, listed(t, targets[1]), 40)
 	}
 }
@@ -307,7 +301,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 				c.ReadBack.Bytes.Store(0)
 				c.ReadBack.Files.Store(0)
 				o.FS = sys
-				require.Empty(t, runReported(t, o, c).bad())
+				require.Empty(t, runCounted(t, o, c).bad())
 				require.True(t, c.ScanDone.Load() || !single)
 				require.Equal(t, want, c.Bytes.Load(), "%s, single %v", mode, single)
 				require.Equal(t, files, c.Files.Load())
@@ -353,7 +347,7 @@ func TestNothingToReadBack(t *testing.T) {
 		o := verifying(VerifyFull, src, filepath.Join(treetest.MemoryDir(t), strings.ReplaceAll(name, " ", "")))
 		change(&o)
 		o.FS = sys
-		out := runReported(t, o, &counters.Set{})
+		out := runReported(t, o)
 		require.Empty(t, out.bad(), name)
 		require.Zero(t, out.summary.Targets[0].Verified)
 	}
@@ -362,12 +356,9 @@ func TestNothingToReadBack(t *testing.T) {
 // The stages that the collector gets are those that users see.
 func TestStagesOfReadingBack(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	c := &counters.Set{}
-	sys := atVerifying(c, func() { require.NoError(t, os.Remove(filepath.Join(dst, "a"))) })
-	out := runReported(t, in(sys, verifying(VerifyDest, src, dst)), c)
+	out := runAndChange(t, verifying(VerifyDest, src, dst), func() { require.NoError(t, os.Remove(filepath.Join(dst, "a"))) })
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
 	require.ErrorContains(t, out.bad()[0].Err, "not there any more")

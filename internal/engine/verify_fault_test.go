@@ -74,7 +74,7 @@ func (s *verifySweep) run(targets []string) *runReport {
 	o := verifying(VerifyFull, s.src, targets...)
 	o.FS = sys
 	o.Workers = 1
-	out := runReported(s.t, o, c)
+	out := runCounted(s.t, o, c)
 	require.True(s.t, rotted)
 	spoil(s.t, filepath.Join(s.src, rottenSource)) // flips the bit back
 	return out
@@ -197,13 +197,13 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 				}
 				if total%3 == 0 { // once more, without anything wrong
 					again := options(s.src, targets...)
-					for _, e := range runReported(t, again, &counters.Set{}).bad() {
+					for _, e := range runReported(t, again).bad() {
 						// A bad file that could not be moved away has the size and time of the source's.
 						require.Equal(t, EventConflict, e.Kind, "%s: %v", s.fail, e)
 						require.Contains(t, out.String(), e.Path, "it was reported before")
 						again.Policy = PolicyChecksum
 					}
-					require.Empty(t, runReported(t, again, &counters.Set{}).bad())
+					mustRun(t, again)
 					for _, target := range targets {
 						require.Len(t, listed(t, target), len(s.files), "%s", s.fail)
 						requireWhole(t, target, s.files)

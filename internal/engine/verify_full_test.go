@@ -33,12 +33,9 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			write(t, src, "d/b", treetest.Pattern(size, 2), since)
 			require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
 			targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
-			c := &counters.Set{}
-			sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "d/b")) })
 			o := verifying(VerifyFull, src, targets...)
 			o.Workers = workers
-			o.FS = sys
-			out := runReported(t, o, c)
+			out := runAndChange(t, o, func() { spoil(t, filepath.Join(src, "d/b")) })
 			bad := out.bad()
 			require.Len(t, bad, 2)
 			for i, target := range targets {
@@ -105,14 +102,11 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			content := treetest.Pattern(100, 1)
 			write(t, src, "d/a", content, since)
 			write(t, src, "z", treetest.Pattern(bigSize, 3), since)
-			tc := &counters.Set{}
-			sys := atVerifying(tc, func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
-			out := runReported(t, in(sys, verifying(VerifyFull, src, dst)), tc)
+			out := runAndChange(t, verifying(VerifyFull, src, dst), func() { require.NoError(t, c.change(filepath.Join(src, "d/a"))) })
 			if c.stage == "" {
 				require.Empty(t, out.bad())
 			} else {
@@ -137,21 +131,18 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 // A source that is written while it is read again has changed, whatever its time.
 func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	touchManifests(t) // the clock that stamps files goes on
-	c := &counters.Set{}
 	drops := 0
-	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpDropCache && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
+	out := runAndFail(t, verifying(VerifyFull, src, dst), func() {}, func(op fsys.Op, _ string) error {
+		if op == fsys.OpDropCache {
 			if drops++; drops == 2 { // the destination's was the first
 				spoil(t, filepath.Join(src, "a"))
 			}
 		}
 		return nil
 	})
-	out := runReported(t, in(sys, verifying(VerifyFull, src, dst)), c)
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventFailed, failure.StageCheck}, []any{out.bad()[0].Kind, stageOf(t, out.bad()[0])})
 	require.Equal(t, []string{"a"}, listed(t, dst))
@@ -187,7 +178,7 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 		}
 		return nil
 	})
-	s := runReported(t, in(sys, verifying(VerifyFull, src, targets...)), c).summary
+	s := runCounted(t, in(sys, verifying(VerifyFull, src, targets...)), c).summary
 	require.Zero(t, s.Errors+s.Mismatches)
 	verified := s.Targets[0].Verified + s.Targets[1].Verified + s.Targets[2].Verified
 	require.EqualValues(t, 3*5-5, verified)
@@ -197,30 +188,17 @@ func TestVerifyFullReadsEachFileOfTheSourceOnce(t *testing.T) {
 // The source's names of one file are read once, and each is settled.
 func TestVerifyFullHardLinks(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "b")))
 	write(t, src, "c", treetest.Pattern(bigSize, 2), since)
-	c := &counters.Set{}
-	drops, spoilt := 0, false
-	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
-			return nil
-		}
-		if !spoilt {
-			spoilt = true
-			spoil(t, filepath.Join(src, "b"))
-		}
+	drops := 0
+	out := runAndFail(t, verifying(VerifyFull, src, dst), func() { spoil(t, filepath.Join(src, "b")) }, func(op fsys.Op, _ string) error {
 		if op == fsys.OpDropCache {
 			drops++
 		}
 		return nil
 	})
-	o := verifying(VerifyFull, src, dst)
-	o.Workers = 1
-	o.FS = sys
-	out := runReported(t, o, c)
 	require.Equal(t, 4, drops, "two files, at two places")
 	require.Len(t, out.bad(), 2)
 	require.EqualValues(t, 2, out.summary.Mismatches)
@@ -236,14 +214,12 @@ func TestVerifyFullReportsOnce(t *testing.T) {
 		src := filepath.Join(dir, "src")
 		write(t, src, "a", treetest.Pattern(100, 1), since)
 		targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
-		c := &counters.Set{}
-		sys := atVerifying(c, func() {
+		out := runAndChange(t, verifying(VerifyFull, src, targets...), func() {
 			spoil(t, filepath.Join(targets[0], "a"))
 			if source {
 				spoil(t, filepath.Join(src, "a"))
 			}
 		})
-		out := runReported(t, in(sys, verifying(VerifyFull, src, targets...)), c)
 		require.Len(t, out.bad(), 1+btoi(source))
 		require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, targets[0]))
 		require.ErrorContains(t, out.bad()[0].Err, "should be", "the destination is at fault")
@@ -256,16 +232,15 @@ func TestVerifyFullReportsOnce(t *testing.T) {
 // read.
 func TestVerifyFullReadsSkippedFiles(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
-	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
+	mustRun(t, options(src, dst))
 	touchManifests(t, filepath.Join(dst, "SHA256SUMS"))
 	spoil(t, filepath.Join(src, "a")) // long before this run
-	require.Empty(t, runReported(t, verifying(VerifyDest, src, dst), &counters.Set{}).bad())
+	mustRun(t, verifying(VerifyDest, src, dst))
 	touchManifests(t, filepath.Join(dst, "SHA256SUMS"))
-	out := runReported(t, verifying(VerifyFull, src, dst), &counters.Set{})
+	out := runReported(t, verifying(VerifyFull, src, dst))
 	require.Len(t, out.bad(), 1)
 	require.Equal(t, []any{EventMismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 	require.Equal(t, []string{"b"}, listed(t, dst))
@@ -275,25 +250,21 @@ func TestVerifyFullReadsSkippedFiles(t *testing.T) {
 func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, single := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		write(t, src, "a", treetest.Pattern(100, 1), since)
-		c := &counters.Set{}
+		o := verifying(VerifyFull, src, dst)
+		if single {
+			o.Source, o.Targets = filepath.Join(src, "a"), []string{filepath.Join(dst, "a")}
+		}
 		drops := 0
-		sys := faultfs.New(func(op fsys.Op, _ string) error {
-			if op == fsys.OpDropCache && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
+		out := runAndFail(t, o, func() {}, func(op fsys.Op, _ string) error {
+			if op == fsys.OpDropCache {
 				if drops++; drops == 2 { // the destination's was the first
 					return syscall.EIO
 				}
 			}
 			return nil
 		})
-		o := verifying(VerifyFull, src, dst)
-		if single {
-			o.Source, o.Targets = filepath.Join(src, "a"), []string{filepath.Join(dst, "a")}
-		}
-		o.FS = sys
-		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 1)
 		e := out.bad()[0]
 		require.Equal(t, []any{EventFailed, "a", "", failure.StageVerify}, []any{e.Kind, e.Path, e.Target, stageOf(t, e)})
@@ -306,18 +277,15 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 // If another directory has replaced the source, it is not read instead.
 func TestVerifyFullOfAnotherSource(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	for _, gone := range []bool{false, true} {
-		c := &counters.Set{}
-		sys := atVerifying(c, func() {
+		out := runAndChange(t, verifying(VerifyFull, src, dst), func() {
 			require.NoError(t, os.Rename(src, src+"~"))
 			if !gone {
 				write(t, src, "a", treetest.Pattern(100, 2), since)
 			}
 		})
-		out := runReported(t, in(sys, verifying(VerifyFull, src, dst)), c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, EventFailed, out.bad()[0].Kind)
 		require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
@@ -337,14 +305,12 @@ func TestVerifyFullSingleFile(t *testing.T) {
 	write(t, src, "other", treetest.Pattern(10, 1), since) // not to be taken for it
 	for _, rotten := range []bool{false, true} {
 		dst := filepath.Join(dir, "dst", "other")
-		c := &counters.Set{}
-		sys := atVerifying(c, func() {
+		require.NoError(t, os.MkdirAll(filepath.Dir(dst), 0o700))
+		out := runAndChange(t, verifying(VerifyFull, filepath.Join(src, "file"), dst), func() {
 			if rotten {
 				spoil(t, filepath.Join(src, "file"))
 			}
 		})
-		require.NoError(t, os.MkdirAll(filepath.Dir(dst), 0o700))
-		out := runReported(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), dst)), c)
 		if !rotten {
 			require.Empty(t, out.bad())
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)

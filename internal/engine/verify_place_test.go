@@ -12,9 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -44,32 +42,20 @@ func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 		},
 	} {
 		for i, event := range []EventKind{EventMismatch, EventFailed} {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			write(t, src, c.name, treetest.Pattern(100, byte(i)), since)
 			plain := filepath.Join(dst, readback.BadPrefix+c.name)
-			tc := &counters.Set{}
-			prepared := false
-			sys := faultfs.New(func(op fsys.Op, _ string) error {
-				if counters.Phase(tc.Phase.Load()) != counters.PhaseVerifying {
-					return nil
+			out := runAndFail(t, verifying(VerifyDest, src, dst), func() {
+				spoil(t, filepath.Join(dst, c.name))
+				if c.taken != nil {
+					require.NoError(t, c.taken(plain))
 				}
-				if !prepared {
-					prepared = true
-					spoil(t, filepath.Join(dst, c.name))
-					if c.taken != nil {
-						require.NoError(t, c.taken(plain))
-					}
-				}
+			}, func(op fsys.Op, _ string) error {
 				if op == fsys.OpDropCache && event == EventFailed {
 					return syscall.EIO
 				}
 				return nil
 			})
-			o := verifying(VerifyDest, src, dst)
-			o.Workers = 1
-			o.FS = sys
-			out := runReported(t, o, tc)
 			bad := out.bad()
 			require.Len(t, bad, 1)
 			require.Equal(t, event, bad[0].Kind)
@@ -113,25 +99,14 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 				if mode&0o200 == 0 {
 					require.ErrorIs(t, os.WriteFile(filepath.Join(src, "ro/no"), nil, 0o600), os.ErrPermission, "or this tests nothing")
 				}
-				c := &counters.Set{}
-				spoilt := false
-				sys := faultfs.New(func(op fsys.Op, _ string) error {
-					if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
-						return nil
-					}
-					if !spoilt {
-						spoilt = true
-						spoil(t, filepath.Join(dst, "ro/a"))
-					} else if op == fsys.OpDropCache && readError {
+				spoilA := func() { spoil(t, filepath.Join(dst, "ro/a")) }
+				out := runAndFail(t, verifying(VerifyDest, src, dst), spoilA, func(op fsys.Op, _ string) error {
+					if op == fsys.OpDropCache && readError {
 						readError = false
 						return syscall.EIO
 					}
 					return nil
 				})
-				o := verifying(VerifyDest, src, dst)
-				o.Workers = 1
-				o.FS = sys
-				out := runReported(t, o, c)
 				require.Len(t, out.bad(), 1)
 				require.NotContains(t, out.bad()[0].Err.Error(), "could not be moved")
 				require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, filepath.Join(dst, "ro")))
@@ -148,20 +123,14 @@ func TestABadFileInAReadOnlyDirectory(t *testing.T) {
 // A bad file that cannot be moved is reported and not listed.
 func TestABadFileThatCannotBeMoved(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	for _, readError := range []bool{false, true} {
-		c := &counters.Set{}
-		spoilt := false
-		sys := faultfs.New(func(op fsys.Op, name string) error {
+		o := verifying(VerifyDest, src, dst)
+		o.Policy = PolicyChecksum
+		out := runAndFail(t, o, func() { spoil(t, filepath.Join(dst, "a")) }, func(op fsys.Op, name string) error {
 			switch {
-			case counters.Phase(c.Phase.Load()) != counters.PhaseVerifying:
-				return nil
-			case !spoilt:
-				spoilt = true
-				spoil(t, filepath.Join(dst, "a"))
 			case op == fsys.OpRename && strings.HasPrefix(name, readback.BadPrefix):
 				return syscall.EACCES
 			case op == fsys.OpDropCache && readError:
@@ -170,10 +139,6 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 			}
 			return nil
 		})
-		o := verifying(VerifyDest, src, dst)
-		o.Workers, o.Policy = 1, PolicyChecksum
-		o.FS = sys
-		out := runReported(t, o, c)
 		require.Len(t, out.bad(), 1)
 		require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
 		require.FileExists(t, filepath.Join(dst, "a"))
@@ -189,23 +154,13 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, dir, "mine", []byte("mine"), since)
-	c := &counters.Set{}
-	spoilt := false
-	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		switch {
-		case counters.Phase(c.Phase.Load()) != counters.PhaseVerifying:
-		case !spoilt:
-			spoilt = true
-			spoil(t, filepath.Join(dst, "a"))
-		case op == fsys.OpDropCache:
+	spoilA := func() { spoil(t, filepath.Join(dst, "a")) }
+	out := runAndFail(t, verifying(VerifyDest, src, dst), spoilA, func(op fsys.Op, _ string) error {
+		if op == fsys.OpDropCache {
 			require.NoError(t, os.Rename(filepath.Join(dir, "mine"), filepath.Join(dst, "a")))
 		}
 		return nil
 	})
-	o := verifying(VerifyDest, src, dst)
-	o.Workers = 1
-	o.FS = sys
-	out := runReported(t, o, c)
 	require.Len(t, out.bad(), 1)
 	require.ErrorContains(t, out.bad()[0].Err, "could not be moved")
 	content, err := os.ReadFile(filepath.Join(dst, "a"))
@@ -218,18 +173,14 @@ func TestABadFileThatWasReplacedMeanwhile(t *testing.T) {
 // The line of a bad file is removed from every manifest of this run. The other lines stay.
 func TestABadFileIsInNoManifest(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(bigSize, 2), since)
 	write(t, dst, "extra", []byte("kept"), since)
 	require.NoError(t, os.WriteFile(filepath.Join(dst, "SHA256SUMS"), []byte(sha("kept")+"  extra\n"), 0o600))
-	c := &counters.Set{}
-	sys := atVerifying(c, func() { spoil(t, filepath.Join(dst, "b")) })
 	o := verifying(VerifyDest, src, dst)
 	o.Hashes = hash.Algorithms()
-	o.FS = sys
-	out := runReported(t, o, c)
+	out := runAndChange(t, o, func() { spoil(t, filepath.Join(dst, "b")) })
 	require.Len(t, out.bad(), 1)
 	require.Len(t, out.summary.Targets[0].Manifests, len(hash.Algorithms()))
 	for _, m := range out.summary.Targets[0].Manifests {
@@ -258,13 +209,11 @@ func TestVerifySingleFiles(t *testing.T) {
 			// Manifests of the directory may list the file as well.
 			require.NoError(t, os.WriteFile(filepath.Join(base, "two", "MD5SUMS"),
 				fmt.Appendf(nil, "%032x  %s\n%032x  %s\n", 1, name, 2, "else"), 0o600))
-			c := &counters.Set{}
-			sys := atVerifying(c, func() {
+			out := runAndChange(t, verifying(VerifyDest, filepath.Join(src, "file"), one, two), func() {
 				if rotten {
 					spoil(t, two)
 				}
 			})
-			out := runReported(t, in(sys, verifying(VerifyDest, filepath.Join(src, "file"), one, two)), c)
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 			require.FileExists(t, one+".sha256")
 			if !rotten {

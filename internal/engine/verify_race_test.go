@@ -39,8 +39,7 @@ func reach(c chan struct{}) {
 // time.
 func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "d/a", treetest.Pattern(100, 1), since)
 	write(t, src, "d/b", treetest.Pattern(100, 2), since)
 	require.NoError(t, os.Chtimes(filepath.Join(src, "d"), before, before))
@@ -92,7 +91,7 @@ func TestTwoBadFilesInOneDirectoryAndItsTime(t *testing.T) {
 	o := verifying(VerifyDest, src, dst)
 	o.Workers = 2
 	o.FS = sys
-	out := runReported(t, o, c)
+	out := runCounted(t, o, c)
 	require.Len(t, out.bad(), 2)
 	info, err := os.Stat(filepath.Join(dst, "d"))
 	require.NoError(t, err)
@@ -153,7 +152,7 @@ func TestTwoBadFilesInAReadOnlyDirectory(t *testing.T) {
 		o := verifying(VerifyDest, src, dst)
 		o.Workers = 2
 		o.FS = sys
-		out := runReported(t, o, c)
+		out := runCounted(t, o, c)
 		require.Len(t, out.bad(), 2)
 		info, err := os.Stat(filepath.Join(dst, "ro"))
 		require.NoError(t, err)
@@ -173,13 +172,12 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := treetest.MemoryDir(t)
-			src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+			src, dst := sourceAndDestination(t)
 			write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 			prepare(src, dst)
 			for range 20 { // until the scan is done before the copy
 				c := &counters.Set{CountTotals: true}
-				runReported(t, verifying(VerifyDest, src, dst), c)
+				runCounted(t, verifying(VerifyDest, src, dst), c)
 				if c.ScanDone.Load() {
 					require.Equal(t, c.TotalBytes.Load(), c.Bytes.Load())
 					require.Equal(t, c.ReadBack.TotalBytes.Load(), c.ReadBack.Bytes.Load())
@@ -195,13 +193,10 @@ func TestProgressEndsAtItsTotal(t *testing.T) {
 // nor as cached.
 func TestCachedIsNeverMoreThanVerified(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
-	c := &counters.Set{}
-	sys := atVerifying(c, func() { spoil(t, filepath.Join(src, "b")) })
-	s := runReported(t, in(sys, verifying(VerifyFull, src, dst)), c).summary.Targets[0]
+	s := runAndChange(t, verifying(VerifyFull, src, dst), func() { spoil(t, filepath.Join(src, "b")) }).summary.Targets[0]
 	require.LessOrEqual(t, s.Cached, s.Verified)
 }
 
@@ -214,10 +209,9 @@ func TestADroppedDestinationIsNotWrittenTo(t *testing.T) {
 	targets := []string{filepath.Join(dir, "1"), filepath.Join(dir, "2")}
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
-	c := &counters.Set{}
 	drops := 0
-	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpDropCache && counters.Phase(c.Phase.Load()) == counters.PhaseVerifying {
+	out := runAndFail(t, verifying(VerifyFull, src, targets...), func() {}, func(op fsys.Op, _ string) error {
+		if op == fsys.OpDropCache {
 			if drops++; drops == 1 {
 				spoil(t, filepath.Join(src, "b"))
 				return syscall.ENODEV
@@ -225,10 +219,6 @@ func TestADroppedDestinationIsNotWrittenTo(t *testing.T) {
 		}
 		return nil
 	})
-	o := verifying(VerifyFull, src, targets...)
-	o.Workers = 1
-	o.FS = sys
-	out := runReported(t, o, c)
 	require.Error(t, out.summary.Targets[0].Lost)
 	require.GreaterOrEqual(t, out.summary.Targets[0].Verified, int64(0))
 	require.FileExists(t, filepath.Join(targets[0], "b"), "nothing is known of it, and the device is gone:\n%s", out)
@@ -262,7 +252,7 @@ func TestAReadErrorAtAFullDestinationIsReported(t *testing.T) {
 	o := verifying(VerifyDest, src, targets...)
 	o.Workers = 1
 	o.FS = sys
-	out := runReported(t, o, c)
+	out := runCounted(t, o, c)
 	require.ErrorIs(t, out.summary.Targets[0].Lost, syscall.ENOSPC)
 	reported := false
 	for _, e := range out.bad() {
@@ -283,9 +273,7 @@ func TestAChangedSourceIsReportedOnce(t *testing.T) {
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	c := &counters.Set{}
-	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
-	out := runReported(t, in(sys, verifying(VerifyFull, src, threeTargets(dir)...)), c)
+	out := runAndChange(t, verifying(VerifyFull, src, threeTargets(dir)...), func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	require.Len(t, out.bad(), 1, "%s", out)
 	require.EqualValues(t, 1, out.summary.Errors)
 }
@@ -294,15 +282,11 @@ func TestAChangedSourceIsReportedOnce(t *testing.T) {
 // changed, not one that reads differently.
 func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
-	c := &counters.Set{}
-	sys := atVerifying(c, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	o := verifying(VerifyFull, src, dst)
 	o.Preserve = PreserveNone
-	o.FS = sys
-	out := runReported(t, o, c)
+	out := runAndChange(t, o, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	require.Zero(t, out.summary.Mismatches, "%s", out)
 	require.FileExists(t, filepath.Join(dst, "a"))
 }
@@ -311,18 +295,15 @@ func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 func TestThePathOfASingleFilesEvents(t *testing.T) {
 	t.Parallel()
 	for _, full := range []bool{false, true} {
-		dir := treetest.MemoryDir(t)
-		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+		src, dst := sourceAndDestination(t)
 		write(t, src, "file", treetest.Pattern(100, 1), since)
-		c := &counters.Set{}
-		sys := atVerifying(c, func() {
+		out := runAndChange(t, verifying(VerifyFull, filepath.Join(src, "file"), filepath.Join(dst, "other")), func() {
 			if full {
 				spoil(t, filepath.Join(src, "file"))
 			} else {
 				spoil(t, filepath.Join(dst, "other"))
 			}
 		})
-		out := runReported(t, in(sys, verifying(VerifyFull, filepath.Join(src, "file"), filepath.Join(dst, "other"))), c)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, "file", out.bad()[0].Path)
 	}
@@ -331,29 +312,15 @@ func TestThePathOfASingleFilesEvents(t *testing.T) {
 // A bad file never takes the name of an earlier one, whatever fails.
 func TestABadFileNeverReplacesAnEarlierOne(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	write(t, dst, readback.BadPrefix+"a", []byte("yesterday's"), since)
-	c := &counters.Set{}
-	spoilt := false
-	sys := faultfs.New(func(op fsys.Op, name string) error {
-		if counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
-			return nil
-		}
-		if !spoilt {
-			spoilt = true
-			spoil(t, filepath.Join(dst, "a"))
-		}
+	runAndFail(t, verifying(VerifyDest, src, dst), func() { spoil(t, filepath.Join(dst, "a")) }, func(op fsys.Op, name string) error {
 		if op == fsys.OpStat && strings.HasPrefix(name, readback.BadPrefix) {
 			return syscall.EIO
 		}
 		return nil
 	})
-	o := verifying(VerifyDest, src, dst)
-	o.Workers = 1
-	o.FS = sys
-	runReported(t, o, c)
 	content, err := os.ReadFile(filepath.Join(dst, readback.BadPrefix+"a"))
 	require.NoError(t, err)
 	require.Equal(t, "yesterday's", string(content))

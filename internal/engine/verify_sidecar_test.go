@@ -20,16 +20,15 @@ import (
 // stay.
 func TestTheGoodCopyKeepsItsManifest(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	require.NoError(t, os.Mkdir(dst, 0o700))
 	write(t, src, "file", treetest.Pattern(100, 1), since)
 	write(t, src, "file.sha256", []byte(sha(string(treetest.Pattern(100, 1)))+" *file\n"), since)
 	o := options(filepath.Join(src, "file"), dst)
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 	touchManifests(t, filepath.Join(dst, "file.sha256"))
 	write(t, src, "file", treetest.Pattern(100, 9), since.Add(1)) // newer, and not what its manifest says
-	out := runReported(t, o, &counters.Set{})
+	out := runReported(t, o)
 	require.EqualValues(t, 1, out.summary.Mismatches, "%s", out)
 	content, err := os.ReadFile(filepath.Join(dst, "file"))
 	require.NoError(t, err)
@@ -45,7 +44,7 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 	o.SourceManifest = SourceManifestStrict
-	require.EqualValues(t, 1, runReported(t, o, &counters.Set{}).summary.Mismatches)
+	require.EqualValues(t, 1, runReported(t, o).summary.Mismatches)
 }
 
 // "find -type f -exec sha256sum {} + >SHA256SUMS" lists the manifest while it was empty. That
@@ -53,14 +52,13 @@ func TestAnAbsentFileCountsOnce(t *testing.T) {
 func TestAManifestThatListsItself(t *testing.T) {
 	t.Parallel()
 	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", sha("")+"  ./SHA256SUMS\n"+sha("x")+"  ./a\n")
-	require.Empty(t, runReported(t, options(src, dst), &counters.Set{}).bad())
+	mustRun(t, options(src, dst))
 }
 
 // With --fail-fast the files in flight are not read to their ends.
 func TestFailFastStopsReading(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a-bad", treetest.Pattern(100, 1), since)
 	write(t, src, "big", treetest.Pattern(2000*sweepBlock, 2), since)
 	c := &counters.Set{}

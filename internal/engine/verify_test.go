@@ -38,12 +38,9 @@ func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 	require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
 	for _, sync := range []SyncMode{SyncEnd, SyncFile, SyncNone} {
 		targets := []string{filepath.Join(dir, "one"+sync.String()), filepath.Join(dir, "two"+sync.String())}
-		c := &counters.Set{}
-		sys := atVerifying(c, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
 		o := verifying(VerifyDest, src, targets...)
 		o.Sync = sync
-		o.FS = sys
-		out := runReported(t, o, c)
+		out := runAndChange(t, o, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
 		bad := out.bad()
 		require.Len(t, bad, 1)
 		require.Equal(t, EventMismatch, bad[0].Kind)
@@ -67,7 +64,7 @@ func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 		require.True(t, two["d"].mtime.Equal(since), "the directory's time stays")
 		require.NoDirExists(t, filepath.Join(targets[1], ".sealift-journal"))
 
-		again := runReported(t, in(sys, verifying(VerifyDest, src, targets...)), &counters.Set{}) // mends it
+		again := runReported(t, verifying(VerifyDest, src, targets...)) // mends it
 		require.Empty(t, again.bad())
 		require.EqualValues(t, 4, again.summary.Targets[1].Verified)
 		require.Equal(t, []string{"a", "d/b", "d/c", "z"}, listed(t, targets[1]))
@@ -83,7 +80,7 @@ func TestVerifyOfACorrectCopy(t *testing.T) {
 			o := verifying(mode, src, threeTargets(filepath.Join(treetest.MemoryDir(t), "x"))...)
 			o.Workers, o.Memory = workers, 1
 			for range 2 { // the second run skips everything
-				out := runReported(t, o, &counters.Set{})
+				out := runReported(t, o)
 				require.Empty(t, out.bad())
 				for i, target := range out.summary.Targets {
 					require.EqualValues(t, len(files), target.Verified)
@@ -130,7 +127,7 @@ func TestVerifyHardLinks(t *testing.T) {
 			o := verifying(VerifyDest, src, dst)
 			o.Workers = workers
 			o.FS = sys
-			out := runReported(t, o, c)
+			out := runCounted(t, o, c)
 			require.Equal(t, 2, dropped, "files read")
 			if !rotten {
 				require.Empty(t, out.bad())
@@ -158,13 +155,12 @@ func TestVerifyHardLinks(t *testing.T) {
 // it is bad, its line is removed from the manifests of all kinds.
 func TestVerifyReadsSkippedFiles(t *testing.T) {
 	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(bigSize, 1), since)
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	o := options(src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5, hash.SHA512}
-	require.Empty(t, runReported(t, o, &counters.Set{}).bad())
+	mustRun(t, o)
 	manifests := []string{filepath.Join(dst, "SHA256SUMS"), filepath.Join(dst, "MD5SUMS"), filepath.Join(dst, "SHA512SUMS")}
 	touchManifests(t, manifests...)
 	stamp, err := os.Stat(manifests[2])
@@ -185,7 +181,7 @@ func TestVerifyReadsSkippedFiles(t *testing.T) {
 	o = verifying(VerifyDest, src, dst)
 	o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5} // SHA512SUMS is of an earlier run
 	o.FS = sys
-	out := runReported(t, o, c)
+	out := runCounted(t, o, c)
 	require.LessOrEqual(t, opened.Load(), int64(2), "at the source, and for its metadata: it was not compared")
 	bad := out.bad()
 	require.Len(t, bad, 1)
@@ -241,7 +237,7 @@ func TestVerifyReadError(t *testing.T) {
 			o := verifying(VerifyDest, src, targets...)
 			o.Workers = 1
 			o.FS = sys
-			out := runReported(t, o, c)
+			out := runCounted(t, o, c)
 			bad := out.bad()
 			require.Len(t, bad, 1)
 			require.Equal(t, []any{EventFailed, victim, targets[0]}, []any{bad[0].Kind, bad[0].Path, bad[0].Target})
@@ -300,14 +296,12 @@ func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dst := filepath.Join(dir, name)
 			path := filepath.Join(dst, "d/a")
-			tc := &counters.Set{}
-			sys := atVerifying(tc, func() {
+			out := runAndChange(t, verifying(VerifyDest, src, dst), func() {
 				require.NoError(t, c.take(path))
 				if fileExists(path + "~") {
 					require.NoError(t, os.Rename(path+"~", path))
 				}
 			})
-			out := runReported(t, in(sys, verifying(VerifyDest, src, dst)), tc)
 			if c.equal {
 				require.Empty(t, out.bad())
 				require.EqualValues(t, 2, out.summary.Targets[0].Verified)
@@ -364,7 +358,7 @@ func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
 	})
 	o := verifying(VerifyDest, src, filepath.Join(one, "dst"), filepath.Join(two, "dst"))
 	o.FS, o.Workers = sys, 1
-	out := runReported(t, o, c)
+	out := runCounted(t, o, c)
 	require.Empty(t, out.bad())
 	for _, target := range out.summary.Targets {
 		require.EqualValues(t, 1, target.Verified)

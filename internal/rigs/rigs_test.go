@@ -47,7 +47,7 @@ func TestDuPrintsWhatGNUDuPrints(t *testing.T) {
 func TestForeignFileSystemsGetWhatTheyCanHold(t *testing.T) { runRig(t, "file-systems") }
 
 // If any system call fails, Sealift reports it, and the same command completes the copy.
-// The short form draws 100 of 40,000 failures, others each time; the long one 10,000.
+// The short form draws 60 of 40,000 failures, others each time; the long one 10,000.
 func TestAnySystemCallMayFail(t *testing.T) { runRig(t, "torture") }
 
 // Builds for other processors make the same trees and continue each other's copies. The

@@ -5,7 +5,6 @@ package stream
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -13,90 +12,18 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// outcome is what a run came to.
-type outcome struct {
-	summary *Summary
-	err     error
-	events  []Event
-}
-
-func (o outcome) texts() string {
-	var b strings.Builder
-	for _, e := range o.events {
-		fmt.Fprintln(&b, e.Err)
-	}
-	return b.String()
-}
-
-// stream copies in to outs, with sha256, and with what change asks for.
-func stream(ctx context.Context, in string, outs []string, change func(*Options)) outcome {
-	return streamIn(ctx, nil, in, outs, change)
-}
-
-// streamIn is stream through sys.
-func streamIn(ctx context.Context, sys *fsys.FS, in string, outs []string, change func(*Options)) outcome {
-	var o outcome
-	var mu sync.Mutex
-	opts := &Options{
-		FS: sys, Input: in, Outputs: outs, Stdin: os.Stdin, Stdout: os.Stdout,
-		BlockSize: DefaultBlockSize, Hashes: []hash.Algorithm{hash.SHA256},
-		Report: func(e Event) {
-			mu.Lock()
-			defer mu.Unlock()
-			o.events = append(o.events, e)
-		},
-	}
-	if change != nil {
-		change(opts)
-	}
-	o.summary, o.err = Run(ctx, opts, &counters.Set{})
-	return o
-}
-
-// succeeds demands a run that has nothing to report.
-func succeeds(t require.TestingT, o outcome) *Summary {
-	require.NoError(t, o.err)
-	require.Empty(t, o.events)
-	require.Zero(t, o.summary.Errors)
-	require.True(t, o.summary.Complete)
-	return o.summary
-}
-
-func write(t require.TestingT, path string, content []byte) string {
-	require.NoError(t, os.WriteFile(path, content, 0o600))
-	return path
-}
-
-func read(t require.TestingT, path string) []byte {
-	b, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return b
-}
-
-func digest(b []byte) []byte {
-	sum := sha256.Sum256(b)
-	return sum[:]
-}
 
 // For each count, skip and seek, in blocks or bytes, the files and the records equal those
 // of dd.
@@ -405,63 +332,6 @@ func TestSkippingBeyondTheEnd(t *testing.T) {
 	s := succeeds(t, stream(t.Context(), in, []string{out}, skip(5)))
 	require.Zero(t, s.Bytes)
 	require.Empty(t, read(t, out))
-}
-
-// Zeros are holes where nothing stands, and where something stood.
-func TestSparse(t *testing.T) {
-	dir := treetest.MemoryDir(t)
-	content := slicesOf(treetest.Pattern(300_000, 1), make([]byte, 1<<20), treetest.Pattern(5, 2), make([]byte, 900_001))
-	in, out := write(t, filepath.Join(dir, "in"), content), filepath.Join(dir, "out")
-	blocks := func() int64 {
-		info, err := os.Stat(out)
-		require.NoError(t, err)
-		return info.Sys().(*syscall.Stat_t).Blocks * 512
-	}
-	for name, c := range map[string]struct {
-		standing int
-		keep     bool
-		seek     int64
-		most     int64 // bytes that may be allocated
-	}{
-		"new":                {-1, false, 0, 400_000},
-		"truncated":          {3 << 20, false, 0, 400_000},
-		"in place":           {3 << 20, true, 0, 3<<20 - 1<<20 - 900_001 + 3*4096},
-		"partly in place":    {1 << 20, true, 0, 400_000},
-		"in place, unevenly": {3 << 20, true, 1001, 3<<20 - 1<<20 - 900_001 + 8*4096},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_ = os.Remove(out)
-			want := make([]byte, c.seek)
-			if c.standing >= 0 {
-				write(t, out, treetest.Pattern(c.standing, 7))
-				copy(want, treetest.Pattern(c.standing, 7))
-			}
-			want = append(want, content...)
-			if c.keep && c.standing > len(want) {
-				want = append(want, treetest.Pattern(c.standing, 7)[len(want):]...)
-			}
-			succeeds(t, stream(t.Context(), in, []string{out}, func(o *Options) {
-				o.Sparse, o.NoTruncate, o.Seek = true, c.keep, Amount{N: c.seek, Bytes: true}
-			}))
-			require.True(t, bytes.Equal(want, read(t, out)))
-			require.LessOrEqual(t, blocks(), c.most)
-		})
-	}
-}
-
-// Where holes cannot be made, zeros are written.
-func TestSparseWithoutHoles(t *testing.T) {
-	t.Parallel()
-	dir := treetest.MemoryDir(t)
-	in, out := write(t, filepath.Join(dir, "in"), make([]byte, 2<<20)), write(t, filepath.Join(dir, "out"), treetest.Pattern(1<<20, 1))
-	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpPunch {
-			return unix.EOPNOTSUPP
-		}
-		return nil
-	})
-	succeeds(t, streamIn(t.Context(), sys, in, []string{out}, func(o *Options) { o.Sparse, o.NoTruncate = true, true }))
-	require.True(t, bytes.Equal(make([]byte, 2<<20), read(t, out)))
 }
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }

@@ -1,0 +1,120 @@
+package filter
+
+import (
+	"path"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+func FuzzExcludeFrom(f *testing.F) {
+	f.Add([]byte("# c\n*.o\n!a/**/b\n\\#x\ny\\ \r\n"), "a/x/b")
+	f.Add([]byte("[[:alpha:]-\xff]?*\n[!]a]\n"), "\xff\xfe")
+	f.Add([]byte("**/a/**/b/**\n***\n/\n"), "a/b/c")
+	f.Add([]byte("\xef\xbb\xbf!{a,b}/\n"), "{a,b}/c")
+	f.Fuzz(func(t *testing.T, file []byte, entry string) {
+		var l List
+		if err := l.ExcludeFrom(strings.NewReader(string(file))); err != nil {
+			assert.Regexp(t, `^line [1-9][0-9]*: `, err.Error())
+			assert.Empty(t, l.rules)
+			return
+		}
+		assert.LessOrEqual(t, len(l.rules), strings.Count(string(file), "\n")+1)
+		// A rule's matcher agrees with the plain definition, whatever short
+		// cut it took.
+		entry = strings.Trim(path.Clean("/"+entry), "/")
+		if entry == "" {
+			return
+		}
+		want := l.Root() // the same, computed rule by rule in forward order
+		if want == Traverse {
+			want = Excluded
+		}
+		for i := range l.rules {
+			r := &l.rules[i]
+			if r.dirOnly || !matchSlowly(r, entry) {
+				continue
+			}
+			want = Excluded
+			if r.include {
+				want = Included
+			}
+		}
+		assert.Equal(t, want, l.Match(entry, false, l.Root()), "%q", entry)
+	})
+}
+
+// matchSlowly is the definition of a match, by recursion and without the
+// special kinds of segments. Inputs that would take long are left to match.
+func matchSlowly(r *rule, entry string) bool {
+	if len(entry) > 40 || strings.Count(entry, "/") > 8 {
+		return r.match(entry, path.Base(entry), false)
+	}
+	if r.anyBase {
+		return segmentSlowly(&r.segs[0], path.Base(entry))
+	}
+	var components func(segs []segment, names []string) bool
+	components = func(segs []segment, names []string) bool {
+		switch {
+		case len(segs) == 0:
+			return len(names) == 0
+		case segs[0].kind == anyDepth && len(segs) == 1:
+			return len(names) > 0
+		case segs[0].kind == anyDepth:
+			return components(segs[1:], names) || len(names) > 0 && components(segs, names[1:])
+		}
+		return len(names) > 0 && segmentSlowly(&segs[0], names[0]) && components(segs[1:], names[1:])
+	}
+	return components(r.segs, strings.Split(entry, "/"))
+}
+
+func segmentSlowly(s *segment, name string) bool {
+	var tokens []token
+	literal := func() {
+		for text := s.text; text != ""; {
+			c, n := firstChar(text)
+			tokens = append(tokens, token{op: oneChar, char: c})
+			text = text[n:]
+		}
+	}
+	switch s.kind {
+	case tokenMatch:
+		tokens = s.tokens
+	case exactName:
+		literal()
+	case namePrefix:
+		literal()
+		tokens = append(tokens, token{op: anyRun})
+	case nameSuffix:
+		tokens = append(tokens, token{op: anyRun})
+		literal()
+	case anyName:
+		tokens = append(tokens, token{op: anyRun})
+	}
+	type state struct{ tok, at int }
+	seen := map[state]bool{} // of no use to go there twice
+	var match func(tok, at int) bool
+	match = func(tok, at int) bool {
+		if seen[state{tok, at}] {
+			return false
+		}
+		seen[state{tok, at}] = true
+		if tok == len(tokens) {
+			return at == len(name)
+		}
+		star := tokens[tok].op == anyRun
+		if star && match(tok+1, at) {
+			return true
+		}
+		if at == len(name) {
+			return false
+		}
+		c, n := firstChar(name[at:])
+		if star {
+			return match(tok, at+n)
+		}
+		return tokens[tok].matches(c) && match(tok+1, at+n)
+	}
+	return match(0, 0)
+}
