@@ -152,20 +152,25 @@ func (r *run) prepareSource(e *entry) error {
 
 // unshareKept replaces a kept file if updating its metadata would also change other names of
 // that file. The replacement is a link to the group's primary, or a new file. Policy "protect"
-// replaces no file that differs, so a file whose content was not compared is compared first.
+// replaces no file that differs, so a file whose content was not compared is compared first. That
+// is also done for a file that is to become a link of the primary.
 func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
 		err = inStage(failure.StageMetadata, err)
+		apart := false
+		if err == nil {
+			apart, err = r.isApart(e, p, group)
+		}
 		switch {
-		case shares && r.mayDiffer(e, p):
+		case (shares || apart) && r.mayDiffer(e, p):
 			p.decision = p.decision.compareInstead()
 			p.become(stateComparing)
 			anyUnread = true
-		case shares:
+		case shares || apart:
 			var linked bool
-			if linked, err = r.linkKept(e, p, group); !linked && err == nil {
+			if linked, err = r.linkKept(e, p, group); !linked && shares && err == nil {
 				p.become(stateMoving)
 			}
 		}

@@ -189,9 +189,9 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{}, nil
 	}
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // showsLinks creates a temporary link, which a dry run must not do
-		shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
+		shown, err := p.showsLinks()
 		if err != nil {
-			return targetResult{}, inStage(failure.StageCreate, fmt.Errorf("checking whether the file system shows hard links: %w", err))
+			return targetResult{}, err
 		}
 		if !shown { // otherwise every run would link the same names again
 			return targetResult{}, nil
@@ -209,6 +209,27 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{done: done}, err
 	}
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
+}
+
+// isApart reports whether policy "protect" has kept a file that could be a link of the group's
+// primary, because its content was not compared.
+func (r *run) isApart(e *entry, p *transfer, g *linkGroup) (bool, error) {
+	if r.opts.Policy != PolicyProtect || !g.linkable(e, p) || p.have.ID == g.primaries[p.target.index].id {
+		return false, nil
+	}
+	if r.opts.DryRun {
+		return true, nil
+	}
+	return p.showsLinks()
+}
+
+// showsLinks is the function showsLinks for the file system of the transfer's directory.
+func (p *transfer) showsLinks() (bool, error) {
+	shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
+	if err != nil {
+		err = inStage(failure.StageCreate, fmt.Errorf("checking whether the file system shows hard links: %w", err))
+	}
+	return shown, err
 }
 
 // showsLinks reports whether all names of one file have the same inode number on dir's file
