@@ -46,6 +46,9 @@ func (r *run) openHistory(args []argument) (err error) {
 	if !isTree(args) {
 		return failure.Refuse("--mhl needs one directory, which gets the history")
 	}
+	if err := extsort.CheckTemp(); err != nil { // write needs a temporary file when everything is hashed
+		return failure.Refuse("%s", err)
+	}
 	h := &history{opts: r.opts.MHL, given: args[0].given, added: r.opts.MHL.Ignore}
 	r.history = h
 	if h.root, err = r.opts.FS.OpenRoot(h.given); err != nil {

@@ -30,6 +30,9 @@ func (t *tree) openHistory() error {
 	if h.At("") == nil { // a directory of the same name
 		return nil
 	}
+	if err := extsort.CheckTemp(); err != nil { // for the lines
+		return failure.Refuse("%s", err)
+	}
 	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
 	lines, size, err := h.Lines(mhl.First, extsort.TempFile)
 	if err != nil {
