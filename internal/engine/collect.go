@@ -78,9 +78,9 @@ func (r *run) dropLines(t *target, drop func(*catalog.Catalog)) {
 	}
 }
 
-// sync waits until the collector has processed all messages that were sent before. Until the next
+// awaitCollector waits until the collector has processed all messages that were sent before. Until the next
 // message is sent, the caller may use the data of the collector.
-func (r *run) sync() {
+func (r *run) awaitCollector() {
 	done := make(chan struct{})
 	r.messages <- message{do: func() { close(done) }}
 	<-done
@@ -148,7 +148,7 @@ func (r *run) account(f *result) {
 		}
 		entry.add(t)
 		t.target.counts.add(t)
-		t.target.durables.addResult(f.kind, t)
+		t.target.syncList.addResult(f.kind, t)
 		t.target.copied.add(f, t)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.digests}
 		switch t.done {
@@ -217,7 +217,7 @@ func (r *run) countPresent(f *result) {
 		case outNothing:
 			continue
 		case outConflict:
-			t.target.left++
+			t.target.conflicting++
 		default:
 			t.target.present++
 			t.target.presentBytes.Add(f.size)
@@ -358,6 +358,11 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 		err = fmt.Errorf("the destination does not accept this name: %w", err)
 	}
 	r.report(fileEvent(EventFailed, path, t.Given, stage, err))
+}
+
+// mismatch reports a file at a destination whose content does not match its expected digest.
+func (r *run) mismatch(t *target, path string, err error) {
+	r.report(fileEvent(EventMismatch, path, t.Given, failure.StageVerify, err))
 }
 
 func (r *run) conflict(t *target, path string, c *conflictError) {

@@ -66,7 +66,7 @@ func (r *run) compare(e *entry) error {
 	if err != nil {
 		return err
 	}
-	broken := e.digests != nil && !r.isExpected(e, e.digests)
+	broken := e.digests != nil && !r.checkExpected(e, e.digests)
 	for _, c := range open {
 		r.endStep(e, c.transfer, r.endComparison(e, c, broken))
 	}
@@ -109,7 +109,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		return inStage(failure.StageSync, err)
 	}
 	if p.decision.equal == actKeep {
-		if err := r.accepts(e, p); err != nil {
+		if err := r.checkAccepted(e, p); err != nil {
 			return err
 		}
 	}
@@ -194,7 +194,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 	}
 	err := p.target.sync(f)
 	if err != nil {
-		p.target.keepLog.Store(true)
+		p.target.keepJournal.Store(true)
 	}
 	return err
 }

@@ -317,7 +317,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	}
 	err = dd.target.log.RemoveTemporaries(dir, reserved)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
-		dd.target.keepLog.Store(true)
+		dd.target.keepJournal.Store(true)
 		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
 		return nil
 	}

@@ -61,7 +61,7 @@ type run struct {
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
-	undone    undone // only the collector uses it until run.sync returns
+	undone    undone // only the collector uses it until run.awaitCollector returns
 
 	bagMode      bagMode
 	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
@@ -69,7 +69,7 @@ type run struct {
 	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration // nil if the source has no valid bagit.txt
 	emptyDirs    fewNames         // of the source; only the collector uses it
-	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.sync returns
+	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.awaitCollector returns
 	warned       kindSet          // warnings that concern the whole run and were reported
 }
 
@@ -260,7 +260,7 @@ func (r *run) work() {
 	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
 	r.links.pendingLinks.close()                    // the other names of these files are not in the tree
 	for _, t := range r.targets {
-		r.learnOwner(t)
+		r.adoptRoot(t)
 	}
 	root.Done()
 	stopScan()

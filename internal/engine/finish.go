@@ -23,7 +23,7 @@ func (r *run) stopped() bool {
 // requested, and writes the manifests. The result is that of stopped.
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
-	r.sync() // no worker runs any more, so this goroutine may now use the collector's data
+	r.awaitCollector() // no worker runs any more, so this goroutine may now use the collector's data
 	r.undone.end(r.ctx.Err() != nil)
 	r.stopCheckpoints()
 	r.clock.At(timing.Idle, timing.None)
@@ -49,11 +49,11 @@ func (r *run) finish() (stopped bool) {
 	if !stopped {
 		r.sealBags(durable)
 	}
-	r.sync()
+	r.awaitCollector()
 	r.summary.Total = r.total()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.left, Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached}
+		s := TargetSummary{Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.conflicting, Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached}
 		if lost := t.lost.Load(); lost != nil {
 			s.Lost = *lost
 		}
@@ -101,7 +101,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.behind != nil {
 		t.behind.Drain()
 	}
-	if t.unwritten.Load() { // which was reported
+	if t.flushFailed.Load() { // which was reported
 		return false
 	}
 	if r.stopped() {
@@ -109,9 +109,9 @@ func (r *run) flushTarget(t *target) bool {
 	}
 	err := t.flush(r)
 	if err != nil {
-		t.unwritten.Store(true)
+		t.flushFailed.Store(true)
 		r.failEnd(t, failure.StageSync, err)
-		r.reportUnwritten(t, err)
+		r.reportUnflushed(t, err)
 		return false
 	}
 	if t.group != nil {
@@ -126,12 +126,12 @@ func (r *run) flushTarget(t *target) bool {
 		err = t.log.Checkpoint(t.syncNames)
 	}
 	if err != nil {
-		t.unwritten.Store(true)
+		t.flushFailed.Store(true)
 		r.failEnd(t, failure.StageSync, err)
 		return false
 	}
 	r.reportLog(t)
-	return !t.unwritten.Load()
+	return !t.flushFailed.Load()
 }
 
 // finishTarget writes the manifests of a destination on which everything is
@@ -157,7 +157,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	r.markIncomplete(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	// Without the journal, the next run would not know that a run of Sealift made the root.
-	stays := t.unmarked || !complete && !t.bag.sealed || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
+	stays := t.unmarked || !complete && !t.bag.sealed || t.keepJournal.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
 		t.log.Interrupted && r.leavesOut(t)
 	err = t.removeLeftovers()
 	if err == nil && !stays {
@@ -235,7 +235,7 @@ func (t *target) certify(written []catalog.Written) error {
 // leavesOut reports whether an interrupted run may have left files at the destination that this
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
-	r.sync()
+	r.awaitCollector()
 	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
 }
 
@@ -245,10 +245,10 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if !t.isDropped() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.log.WorthKeeping() {
+	if !t.isDropped() && !t.flushFailed.Load() && r.opts.Sync != SyncNone && t.log.WorthKeeping() {
 		t.log.RecordKept()
 		if err := t.checkpoint(r, false); err != nil {
-			t.dropUnwritten(r, "", err)
+			t.dropFlushFailed(r, "", err)
 		}
 	}
 	if t.planned {

@@ -185,7 +185,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{}, nil
 	}
 	primary := &g.primaries[p.target.index]
-	if act == actKeep && p.have.ID != primary.id && r.mayDiffer(e, p) {
+	if act == actKeep && p.have.ID != primary.id && r.mustCompareFirst(e, p) {
 		return targetResult{}, nil
 	}
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // showsLinks creates a temporary link, which a dry run must not do

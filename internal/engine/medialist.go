@@ -72,7 +72,7 @@ func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
 	if r.histories == nil && r.opts.MediaList == nil || err != nil {
 		return written, err
 	}
-	r.sync()
+	r.awaitCollector()
 	if r.undone == nil || !r.undone[t.index].Complete() {
 		return written, nil
 	}

@@ -128,3 +128,13 @@ func (treeCopy) record(*run, Event) bool { return true }
 func (treeCopy) replay(*run) {}
 
 func (treeCopy) finish(*run, []*target) {}
+
+// mayCommit returns nil if the run may give a name to a file that it has written. The caller
+// must do so immediately. Otherwise, mayCommit ends the run and returns errReported.
+func (r *run) mayCommit() error {
+	if err := r.mode.mayCommit(); err != nil {
+		r.mode.fail(r, err)
+		return errReported
+	}
+	return nil
+}

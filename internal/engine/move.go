@@ -144,9 +144,9 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 	return sinks
 }
 
-// accepts reports a mismatch and returns errReported if the content contradicts a manifest at the
+// checkAccepted reports a mismatch and returns errReported if the content contradicts a manifest at the
 // destination that Sealift did not write and must not change.
-func (r *run) accepts(e *entry, p *transfer) error {
+func (r *run) checkAccepted(e *entry, p *transfer) error {
 	if p.target.catalog == nil { // in a dry run
 		return nil
 	}
@@ -161,10 +161,10 @@ func (r *run) accepts(e *entry, p *transfer) error {
 // come first, then the metadata, and the sync if each file is synced. The name comes last, so a
 // file with its final name is complete.
 func (r *run) commit(e *entry, p *transfer) error {
-	if !r.isExpected(e, e.digests) {
+	if !r.checkExpected(e, e.digests) {
 		return errReported
 	}
-	if err := r.accepts(e, p); err != nil {
+	if err := r.checkAccepted(e, p); err != nil {
 		return err
 	}
 	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
@@ -188,7 +188,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	if p.dd.system.syncEach {
 		if err := p.target.sync(s.File); err != nil {
-			p.target.keepLog.Store(true)
+			p.target.keepJournal.Store(true)
 			return inStage(failure.StageSync, err)
 		}
 	}
@@ -235,7 +235,7 @@ func (r *run) abort(p *transfer) {
 	if p.sink.File != nil {
 		p.stopBeside()
 		if p.sink.File.Abort() {
-			p.target.keepLog.Store(true) // the temporary could not be removed; a later run removes it
+			p.target.keepJournal.Store(true) // the temporary could not be removed; a later run removes it
 		}
 		p.forget()
 	}

@@ -37,7 +37,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 		}
 	}
 	if err := r.ctx.Err(); err != nil {
-		return 0, cmp.Or(keepAll(found), err)
+		return 0, cmp.Or(leaveForNextRun(found), err)
 	}
 	if start == 0 || len(found) < wanted {
 		for _, f := range found {
@@ -60,7 +60,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
 	}
 	if err != nil && r.ctx.Err() != nil {
-		return 0, cmp.Or(keepAll(found), err)
+		return 0, cmp.Or(leaveForNextRun(found), err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the part that an earlier run has copied: %w", err)
@@ -93,8 +93,8 @@ type leftover struct {
 	proved journal.Partial // the part whose content is certain
 }
 
-// keepAll closes the temporaries and leaves them for the next run.
-func keepAll(found []*leftover) (err error) {
+// leaveForNextRun closes the temporaries and leaves them for the next run.
+func leaveForNextRun(found []*leftover) (err error) {
 	for _, f := range found {
 		f.transfer.sink = pipe.Sink{}
 		err = cmp.Or(err, f.File.Keep())

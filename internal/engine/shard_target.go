@@ -111,7 +111,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 			continue
 		}
 		t := dd.target
-		t.durables.addDir(d.Path())
+		t.syncList.addDir(d.Path())
 		if r.ctx.Err() == nil {
 			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
 				r.failTarget(t, d.Path(), failure.StageJournal, err)

@@ -8,12 +8,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // A run is the visitor of the walk. Enter begins and Leave completes a directory at all
-// destinations. Entry sends any other entry to a worker.
-var _ walk.Visitor = (*run)(nil)
+// destinations. Entry sends any other entry to a worker; so does Fed, if the entries are given (walk.Feed).
+var _ walk.FedVisitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
@@ -69,6 +70,16 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	r.send(j)
+}
+
+// Fed implements walk.FedVisitor, for the task and the merge of a plan. note is the entry of the
+// shard, or nil for a file that a merge copies.
+func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
+	if planned, found := note.(*shard.Entry); found {
+		r.send(job{dir: d, name: name, kind: kind, planned: planned})
+	} else {
+		r.Entry(d, name, kind)
+	}
 }
 
 // send holds the directory of a job and passes the job to a worker.
@@ -141,7 +152,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 			dd.close()
 			continue
 		}
-		dd.target.durables.addDir(d.Path())
+		dd.target.syncList.addDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
@@ -167,7 +178,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 	}
 	t := dd.target
 	if err := t.sync(dir); err != nil {
-		t.dropUnwritten(r, dd.src.Path(), err)
+		t.dropFlushFailed(r, dd.src.Path(), err)
 		return
 	}
 	r.messages <- message{do: func() { t.log.SyncedNames(dd.src.Path()) }} // the results of all its entries were sent before
