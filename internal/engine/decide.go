@@ -317,7 +317,7 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 		}
 		return j
 	}
-	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.Settled(path))
+	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.ListsInPlace(path))
 	if j.suspect {
 		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests

@@ -109,16 +109,11 @@ func (dd *destDir) release(dir *fsys.Dir) {
 	}
 }
 
+// prepare makes or opens the directory, and reports an error.
 func (dd *destDir) prepare(r *run) destState {
 	t := dd.target
 	if dd.parent == nil {
-		if t.root == nil {
-			dd.fresh, dd.empty = true, true
-			return destAbsent
-		}
-		dd.handle, dd.empty = t.handle, t.created
-		dd.fresh = dd.empty || t.absentInPlan(dd.src)
-		return dd.inspect(r, t.root)
+		return dd.prepareRoot(r)
 	}
 	switch dd.parent.ready(r) {
 	case destAbsent:
@@ -154,19 +149,9 @@ func (dd *destDir) prepare(r *run) destState {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.fresh = dd.empty || t.absentInPlan(dd.src)
 	info, err := dir.Stat()
-	if err == nil && dd.fresh && !t.isOwnWork(info) {
-		err = errExchanged
-	}
-	if err == nil && t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info) {
-		dd.fresh = true // an interrupted run created it
-	}
-	if err == nil && (info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID) {
-		err = errIsSource
-	}
-	if err == nil && t.backup.is(info.ID) {
-		err = errIsBackup
+	if err == nil {
+		err = dd.recognize(r, info)
 	}
 	if err != nil {
 		dir.Close()
@@ -176,6 +161,38 @@ func (dd *destDir) prepare(r *run) destState {
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
 	defer dd.handle.Release()
 	return dd.inspect(r, dir)
+}
+
+// prepareRoot is prepare for the root of the destination, which is open already.
+func (dd *destDir) prepareRoot(r *run) destState {
+	t := dd.target
+	if t.root == nil {
+		dd.fresh, dd.empty = true, true
+		return destAbsent
+	}
+	dd.handle, dd.empty = t.handle, t.created
+	dd.fresh = dd.empty || t.absentInPlan(dd.src)
+	return dd.inspect(r, t.root)
+}
+
+// recognize finds out whether this copy has created the directory, which was just opened and which
+// info describes. The error says why nothing may be copied into it.
+func (dd *destDir) recognize(r *run, info fsys.Info) error {
+	t := dd.target
+	dd.fresh = dd.empty || t.absentInPlan(dd.src)
+	switch {
+	case dd.fresh && !t.isOwnWork(info):
+		return errExchanged
+	case t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info):
+		dd.fresh = true // an interrupted run created it
+	}
+	switch {
+	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID:
+		return errIsSource
+	case t.backup.is(info.ID):
+		return errIsBackup
+	}
+	return nil
 }
 
 // errIsSource is the error for a destination directory that is the source's root, or that is the

@@ -129,43 +129,11 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 		r.source.Close()
 		return nil, err
 	}
-	r.memory = fsys.Memory()
-	r.sheet = timing.NewSheet(len(rt.Destinations))
-	r.clock = r.sheet.Clock()
-	r.pipe = &pipe.Pipe{
-		Pool:      pipe.NewPool(opts.BlockSize, opts.Memory),
-		QueueSize: opts.QueueSize,
-		KeepHoles: opts.Sparse == SparseAuto,
-		Bytes:     &c.Bytes,
-	}
-	r.sets.New = func() any { return hash.NewSet(opts.Hashes) }
-	if opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = pipe.NewLimiter(opts.BytesPerSecond, opts.BlockSize)
-	}
-	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.Destinations), opts.pendingLinksMemory, r.newPendingLinksFile)
-	r.jobs = make(chan job, jobsAhead)
-	r.undone = r.newUndone()
+	r.prepare(begun)
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
-	var stopped bool
-	r.clock.At(timing.List, timing.Source)
-	r.openManifests()
-	r.holdDeclaration()
-	r.warnHistories()
-	err = r.openTargets()
-	if err == nil {
-		r.chargeMemory()
-		r.measureSpace()
-		r.showDestinations()
-		r.startBackground()
-		r.clock.At(timing.Read, timing.Source)
-		r.work() // closes the source
-		stopped = r.finish()
-	} else {
-		r.source.Close()
-	}
+	stopped, err := r.copy()
 	r.close()
 	close(r.messages)
 	collector.Wait()
@@ -224,6 +192,48 @@ func (r *run) examineSource() error {
 // jobsAhead is the length of the queue between the walk and the workers, and of the queue between
 // the workers and the collector. It evens out their speeds and bounds their memory.
 const jobsAhead = 256
+
+// prepare makes what the goroutines of the run share.
+func (r *run) prepare(begun time.Time) {
+	o := r.opts
+	r.memory = fsys.Memory()
+	r.sheet = timing.NewSheet(len(r.route.Destinations))
+	r.clock = r.sheet.Clock()
+	r.pipe = &pipe.Pipe{
+		Pool:      pipe.NewPool(o.BlockSize, o.Memory),
+		QueueSize: o.QueueSize,
+		KeepHoles: o.Sparse == SparseAuto,
+		Bytes:     &r.counters.Bytes,
+	}
+	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
+	if o.BytesPerSecond > 0 {
+		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, o.BlockSize)
+	}
+	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
+	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(r.route.Destinations), o.pendingLinksMemory, r.newPendingLinksFile)
+	r.jobs = make(chan job, jobsAhead)
+	r.undone = r.newUndone()
+}
+
+// copy opens the destinations, copies to them and completes them. It closes the source. The error
+// is a refusal: then nothing was copied.
+func (r *run) copy() (stopped bool, err error) {
+	r.clock.At(timing.List, timing.Source)
+	r.openManifests()
+	r.holdDeclaration()
+	r.warnHistories()
+	if err := r.openTargets(); err != nil {
+		r.source.Close()
+		return false, err
+	}
+	r.chargeMemory()
+	r.measureSpace()
+	r.showDestinations()
+	r.startBackground()
+	r.clock.At(timing.Read, timing.Source)
+	r.work() // closes the source
+	return r.finish(), nil
+}
 
 // chargeMemory counts the time of file systems in memory as CPU time, because no device
 // is waited for there.
@@ -295,6 +305,7 @@ func (r *run) worker() {
 	}
 }
 
+// close closes the manifests and destinations, and ends the goroutines of the devices.
 func (r *run) close() {
 	if r.manifests != nil {
 		r.manifests.Close()

@@ -41,7 +41,7 @@ func (r *run) finish() (stopped bool) {
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}
-	r.counters.Phase.Store(int32(counters.PhaseFlushing))
+	r.counters.Phase.Store(int32(counters.PhaseFlushing)) // r.verify has set another one
 	if !r.stopped() {
 		r.mode.replay(r)
 	}
@@ -156,9 +156,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	}
 	r.markIncomplete(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
-	// Without the journal, the next run would not know that a run of Sealift made the root.
-	stays := t.unmarked || !complete && !t.bag.sealed || t.keepJournal.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
-		t.log.Interrupted && r.leavesOut(t)
+	stays := r.needsJournal(t, complete)
 	err = t.removeLeftovers()
 	if err == nil && !stays {
 		err = t.certify(written)
@@ -172,6 +170,26 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		r.closeTarget(t)
 	}
 	return written
+}
+
+// writeManifests writes the manifests of a destination. If the copy is complete, it then
+// writes the generations of its histories, or its media hash list.
+func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
+	written, err := t.catalog.Write()
+	if r.histories == nil && r.opts.MediaList == nil || err != nil {
+		return written, err
+	}
+	r.awaitCollector()
+	if r.undone == nil || !r.undone[t.index].Complete() {
+		return written, nil
+	}
+	var more []catalog.Written
+	if r.histories != nil {
+		more, err = t.catalog.WriteHistory()
+	} else {
+		more, err = t.catalog.WriteMediaList()
+	}
+	return append(written, more...), err
 }
 
 // closeTarget removes the journal of a destination whose manifests are written, and sets the
@@ -232,6 +250,21 @@ func (t *target) certify(written []catalog.Written) error {
 	return t.log.Certify(digests)
 }
 
+// needsJournal reports whether a later run needs the journal of a destination whose manifests are
+// written. complete is the result of bagIsComplete.
+func (r *run) needsJournal(t *target, complete bool) bool {
+	switch {
+	case t.unmarked: // only the journal shows that the copy is incomplete
+	case !complete && !t.bag.sealed: // the next run completes the bag
+	case t.keepJournal.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
+	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
+	case t.log.Interrupted && r.leavesOut(t):
+	default:
+		return false
+	}
+	return true
+}
+
 // leavesOut reports whether an interrupted run may have left files at the destination that this
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
@@ -251,14 +284,16 @@ func (t *target) abandon(r *run) {
 			t.dropFlushFailed(r, "", err)
 		}
 	}
-	if t.planned {
-		return
+	switch {
+	case t.planned: // the merge removes the journal
+	case t.unmarked: // only the journal shows that the copy is incomplete
+	case t.rootOurs: // the next run would not know that Sealift made the root
+	case t.log.WorthKeeping():
+	case t.catalog != nil && t.catalog.HasAside(): // the journal shows which lines of that manifest are still right
+	default:
+		t.log.Close()
+		_ = t.journal.Remove() // it is empty, so the next run does not need it
 	}
-	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
-		return
-	}
-	t.log.Close()
-	_ = t.journal.Remove() // it is empty, so the next run does not need it
 }
 
 var (
