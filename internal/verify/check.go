@@ -21,7 +21,7 @@ type job struct {
 	path    string
 	literal string // a second spelling, used if no file has the first one
 	parts   []*part
-	place   int64 // in the shard of a plan
+	place   int64 // in the shard of a plan; unused otherwise
 
 	meant  string // the spelling of the file that was found; "" if there is none or it is refused
 	read   bool   // to the end
@@ -44,7 +44,7 @@ type part struct {
 	silent    bool // there is nothing to report: the part only has a number, or the run was stopped before it
 }
 
-// worker checks the files of one job after the other.
+// worker does jobs one after the other.
 type worker struct {
 	run  *run
 	tree *tree // the tree that look opens files in
@@ -60,6 +60,7 @@ func (w *worker) close() {
 	}
 }
 
+// do checks the file of a job, and gives each part its verdict.
 func (w *worker) do(ctx context.Context, j *job) {
 	if j.path == "" { // there is no file to read, only results to report
 		return

@@ -138,7 +138,7 @@ func (k *task) check(ctx context.Context) error {
 	r := k.run
 	r.counters.TotalBytes.Add(k.store.Plan.Shards[k.index].Bytes) // one command may check several shards
 	r.counters.ScanDone.Store(true)
-	count := r.prepare(1)
+	count := r.divideWorkers(1)
 	jobs, results := make(chan *job, 4*count), make(chan *job, 4*count)
 	var workers sync.WaitGroup
 	for range count {
@@ -154,7 +154,7 @@ func (k *task) check(ctx context.Context) error {
 	var putErr error
 	for j := range results { // to the end, also after an error
 		if ctx.Err() == nil && putErr == nil {
-			putErr = k.take(j)
+			putErr = k.collect(j)
 		}
 	}
 	return errors.Join(readErr, putErr)
@@ -184,8 +184,8 @@ func (k *task) sendJobs(ctx context.Context, reader *shard.CheckReader, jobs cha
 	return nil
 }
 
-// take counts, reports and records a finished job.
-func (k *task) take(j *job) error {
+// collect counts, reports and records a finished job.
+func (k *task) collect(j *job) error {
 	r := k.run
 	r.countRead(j)
 	failed, differs := false, false
