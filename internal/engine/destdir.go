@@ -20,8 +20,18 @@ type destDir struct {
 	parent *destDir // nil for the root
 	src    *walk.Dir
 
-	mu     sync.Mutex
-	state  destState
+	// mu is held while the directory is prepared. Later, it guards the fields up to claimedBy.
+	mu    sync.Mutex
+	state destState
+	// existing contains the names that were in the directory before the run; nil if it is empty.
+	existing  *nameSet
+	owner     fsys.Info // owner, group and mode that new files get here
+	ownerSet  bool
+	askedMode uint32            // the mode that was requested for the file from which owner was read
+	appeared  map[string]bool   // names that another process has made during the run
+	claimedBy map[string]string // existing name → the name in the source that the file system treats as equal to it
+
+	// Preparing the directory sets these. They do not change until the walk leaves it.
 	handle *fsys.Handle
 	info   fsys.Info
 	system *fileSystem // of the directory, once it is open
@@ -30,21 +40,14 @@ type destDir struct {
 	fresh bool
 	// empty: this run created the directory, or would in a real run, so it contains only entries of
 	// this run.
-	empty bool
-	// existing contains the names that were in the directory before the run; nil if it is empty.
-	existing *nameSet
+	empty    bool
+	inherits bool // new entries get an ACL from its default ACL
 	// originalMode is restored when the walk leaves a directory that does not get the source's
 	// metadata.
 	originalMode uint32
-	tookOver     bool   // it was read-only and was made writable
-	refreshed    string // the kinds of metadata that this run updated, as text for people; "" for none
+	tookOver     bool // it was read-only and was made writable
 
-	owner     fsys.Info // owner, group and mode that new files get here
-	ownerSet  bool
-	askedMode uint32            // the mode that was requested for the file from which owner was read
-	inherits  bool              // new entries get an ACL from its default ACL
-	appeared  map[string]bool   // names that another process has made during the run
-	claimedBy map[string]string // existing name → the name in the source that the file system treats as equal to it
+	refreshed string // the kinds of metadata that leaveDest updated, as text for people; "" for none
 
 	backup backupState
 }

@@ -103,7 +103,7 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	if bagMode == bagMake {
 		places.Payload = bag.PayloadName
 	}
-	if bagMode != bagNone || !m.rules(o).completes { // a bag's manifests have fixed names, and a task writes none
+	if bagMode != bagNone || !m.rules(o).completes { // refuse no names of manifests: a bag's manifests have fixed names, and a task writes none
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)

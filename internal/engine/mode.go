@@ -95,11 +95,11 @@ func (treeCopy) interrupted(t *target) catalog.Interrupted {
 }
 
 func (treeCopy) feed(r *run, root *walk.Dir) {
-	if r.route.Name != "" {
+	if r.route.Name != "" { // a single file: do what a walk of its directory would, without listing it
 		r.Enter(root)
-		root.Hold()
+		root.Hold() // the worker releases it
 		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
-		root.Done()
+		root.Done() // the hold that Walk releases
 		return
 	}
 	walk.Walk(r.ctx, root, walk.Options{

@@ -31,7 +31,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		}
 		r.abort(p) // does nothing after a commit
 	}
-	if err != nil && !errors.Is(err, errSourceChanged) {
+	if err != nil && !errors.Is(err, errSourceChanged) { // otherwise describeAgain uncounts
 		r.uncount(e)
 	}
 	return err
@@ -87,13 +87,14 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if !anyOpen(movers) { // reading stopped when the last destination failed
 		return nil
 	}
+	// Files in /proc have the size 0, and those in sysfs a page, whatever their content is.
 	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
 		return fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
 	if err := e.recordDigests(set.Digests()); err != nil {
 		return err
 	}
-	e.meta.info.Size = total // files in /proc have the size 0, those in sysfs a page
+	e.meta.info.Size = total
 	return nil
 }
 

@@ -57,7 +57,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	// A digest whose state cannot be saved has to read the file from its beginning.
 	if missing := set.Restore(states); len(missing) > 0 {
-		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
+		err = r.pipe.HashRange(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return 0, cmp.Or(leaveForNextRun(found), err)
@@ -143,7 +143,7 @@ func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 	if _, err := f.File.DropCache(); err != nil {
 		return false
 	}
-	if err := r.pipe.Feed(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
+	if err := r.pipe.HashRange(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
 		return false
 	}
 	for i := range set.Len() {

@@ -19,7 +19,7 @@ import (
 // This file opens the root of a destination and creates it if it does not exist. If nothing is
 // copied, it removes the directories that it created.
 
-// openTargets opens and examines the destinations.
+// openTargets makes a target for each destination, and lets the mode open and examine them.
 func (r *run) openTargets() error {
 	r.targetsLeft.Store(int64(len(r.route.Destinations)))
 	for i, d := range r.route.Destinations {
@@ -58,7 +58,7 @@ func (treeCopy) openTargets(r *run) error {
 			t.leaveAsFound()
 		}
 	}
-	for _, t := range r.targets { // all refusals are made
+	for _, t := range r.targets { // no destination is refused any more, so the journals may be written
 		if t.isDropped() || t.root == nil { // a dry run does not make it
 			continue
 		}
