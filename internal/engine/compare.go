@@ -225,8 +225,8 @@ type comparison struct {
 	err      error
 }
 
-// needsMore reports whether the comparison needs the rest of the source: the file has not differed
-// so far, or an earlier manifest line has to be compared with the digests of the source.
+// needsMore reports whether the comparison needs the rest of the source. It does as long as the file
+// does not differ, and if an earlier manifest line has to be compared with the source's digests.
 func (c *comparison) needsMore() bool {
 	return c.err == nil && (!c.differs || c.transfer.decision.line.Any())
 }

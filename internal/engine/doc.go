@@ -24,14 +24,17 @@
 //   - collect.go: records the results
 //   - finish.go: ends the run
 //
-// Four other packages do parts of a run. route resolves the paths (engine.go calls it), resume has
-// the journal (resume.go, checkpoint.go and partial.go), catalog has the manifests (catalog.go),
-// and readback reads the destinations again (verify.go).
+// Four other packages do parts of a run:
+//
+//   - route resolves the paths; engine.go calls it
+//   - resume has the journal: resume.go, checkpoint.go, partial.go
+//   - catalog has the manifests: catalog.go
+//   - readback reads the destinations again: verify.go
 //
 // # Five rules of the pipeline
 //
-//  1. The sender closes its channel, once, in the function that made it, on
-//     every path.
+//  1. Each channel is closed once, on every path: by its sender, or by the function
+//     that has waited for all senders.
 //  2. Only producers watch the context. Consumers drain until close, even after
 //     their own error, and release every block.
 //  3. A block has one writer until it is sent. From then on it is read-only; the
