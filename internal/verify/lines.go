@@ -13,15 +13,6 @@ import (
 
 // This file reads a manifest line by line. readLines (jobs.go) makes jobs of the lines.
 
-// expectation is the content of a manifest entry for one file. The file must match all of
-// it.
-type expectation struct {
-	path    string
-	literal string          // a second spelling of path, or ""
-	digests []hash.Expected // empty if only the size is listed
-	size    int64           // in bytes; -1 if it is not listed
-}
-
 // lines reads a manifest.
 type lines struct {
 	*manifest.Reader

@@ -397,3 +397,12 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	r.counters.TotalFiles.Add(total)
 	return nil
 }
+
+// expectation is the content of a manifest entry for one file. The file must match all of
+// it.
+type expectation struct {
+	path    string
+	literal string          // a second spelling of path, or ""
+	digests []hash.Expected // empty if only the size is listed
+	size    int64           // in bytes; -1 if it is not listed
+}
