@@ -33,7 +33,7 @@ type task struct {
 	attempt  *shard.Attempt
 	begun    time.Time
 	earlier  []*fsys.Dir         // directories of the attempts before
-	parts    []*shard.PartWriter // for each destination
+	parts    []*shard.LineWriter // for each destination
 	outcomes *shard.OutcomeWriter
 	files    int64 // regular files of the shard
 	bytes    int64 // of them
@@ -113,7 +113,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 		return failure.Refuse("shard %d: %s", k.index, err)
 	}
 	for i := range k.store.Plan.Targets {
-		k.parts = append(k.parts, k.attempt.NewPart(i))
+		k.parts = append(k.parts, k.attempt.NewLines(i))
 	}
 	if k.outcomes, err = k.attempt.NewOutcomes(); err != nil {
 		return fmt.Errorf("the list of outcomes of shard %d: %w", k.index, err)
@@ -207,7 +207,7 @@ func (k *task) keepClaim(r *run) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
-		if err := k.attempt.Keep(ctx); err != nil {
+		if err := k.attempt.KeepRenewed(ctx); err != nil {
 			k.fail(r, err)
 		}
 	})
@@ -293,7 +293,7 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 		if !arrived || t.isDropped() {
 			lost++
 			k.parts[i].Close() // nothing is known about the files at a dropped destination
-			k.parts[i] = k.attempt.NewPart(i)
+			k.parts[i] = k.attempt.NewLines(i)
 		}
 		r.awaitCollector() // it writes to the same outcomes, if the destination was dropped here
 		if !arrived && !t.isDropped() {

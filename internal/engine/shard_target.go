@@ -153,7 +153,7 @@ func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catal
 }
 
 // recorder records in the part of a destination.
-type recorder struct{ part *shard.PartWriter }
+type recorder struct{ part *shard.LineWriter }
 
 // Record implements catalog.Recorder.
 func (c recorder) Record(o catalog.Outcome) error {

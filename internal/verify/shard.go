@@ -41,7 +41,7 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 	ctx, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
-		if err := attempt.Keep(ctx); err != nil {
+		if err := attempt.KeepRenewed(ctx); err != nil {
 			cancel(err)
 		}
 	})
