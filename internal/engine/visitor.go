@@ -240,7 +240,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever) // it gets the source's metadata
-	before := dd.info
+	before := dd.info                                                               // the directory as the user left it
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
@@ -248,47 +248,50 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		before.Mtime = meta.info.Mtime
 	}
 	switch {
-	case r.opts.DryRun:
-		if gets && !dd.fresh {
-			outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
-			if outdated {
-				dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
-			}
-			return err
-		}
-	case gets:
-		have := dd.info
-		if !dd.empty {
-			var err error
-			if have, err = dir.Stat(); err != nil {
-				return err
-			}
-		}
-		if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
-			if err := dir.Chmod(dd.originalMode); err != nil {
-				return err
-			}
-			have.Mode = dd.originalMode
-		}
-		var outdated bool
-		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // this run has changed entries of the directory
-		if !dd.fresh && disturbed {
-			var err error
-			if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
-				return err
-			}
-		}
-		changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.empty)
-		if err != nil {
-			return err
-		}
-		if !dd.fresh && (outdated || changed && !disturbed) {
+	case r.opts.DryRun && gets && !dd.fresh:
+		outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
+		if outdated {
 			dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
 		}
+		return err
+	case r.opts.DryRun:
+	case gets:
+		return r.applyToDir(dd, dir, meta, before)
 	case dd.tookOver:
+		return dir.Chmod(dd.originalMode)
+	}
+	return nil
+}
+
+// applyToDir gives the directory the source's metadata. before describes it before the run. If it
+// existed, refreshed gets what the run has updated. The mtime and mode that the run itself has
+// changed, by its work in the directory, do not count.
+func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata, before fsys.Info) (err error) {
+	have := dd.info
+	if !dd.empty {
+		if have, err = dir.Stat(); err != nil {
+			return err
+		}
+	}
+	if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err
 		}
+		have.Mode = dd.originalMode
+	}
+	outdated := false
+	disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // this run has changed entries of the directory
+	if !dd.fresh && disturbed {
+		if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
+			return err
+		}
+	}
+	changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.empty)
+	if err != nil {
+		return err
+	}
+	if !dd.fresh && (outdated || changed && !disturbed) {
+		dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
 	}
 	return nil
 }
