@@ -53,13 +53,7 @@ func (r *run) finish() (stopped bool) {
 	r.summary.Total = r.total()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.conflicting, Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached}
-		if lost := t.lost.Load(); lost != nil {
-			s.Lost = *lost
-		}
-		if t.backup != nil {
-			s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
-		}
+		s := t.summarize()
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure

@@ -169,3 +169,19 @@ type TargetSummary struct {
 	BackedUp  int64        // files in BackupDir that this run replaced
 	Cached    int64        // files of Verified that the run perhaps read from memory instead of a device
 }
+
+// summarize returns the summary of the destination, without its manifests. The caller may use the
+// data of the collector.
+func (t *target) summarize() TargetSummary {
+	s := TargetSummary{
+		Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.conflicting,
+		Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached,
+	}
+	if lost := t.lost.Load(); lost != nil {
+		s.Lost = *lost
+	}
+	if t.backup != nil {
+		s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
+	}
+	return s
+}

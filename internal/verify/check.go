@@ -195,7 +195,7 @@ func (w *worker) digests(lines []*part) *digests {
 // open opens the file that a line means, and records the spelling of its name.
 func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	if systemIsWindows && hasDrive(j.path) {
-		return nil, fsys.Info{}, refusal(errDrive)
+		return nil, fsys.Info{}, refusedPath(errDrive)
 	}
 	if tree := j.parts[0].from.tree; w.tree != tree {
 		w.close()
@@ -221,9 +221,9 @@ func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	kind := (*fsys.KindError)(nil)
 	switch {
 	case fsys.NoSuchFile(err) && hasDrive(j.path):
-		err = refusal(errDrive)
+		err = refusedPath(errDrive)
 	case errors.Is(err, fsys.ErrOutside):
-		err = refusal(err)
+		err = refusedPath(err)
 	case errors.As(err, &kind) && strings.HasSuffix(j.path, "/"):
 		err = errSlash
 	default:
@@ -238,7 +238,8 @@ var (
 	errSlash = errors.New("it has a slash at the end, as a directory has")
 )
 
-func refusal(err error) error { return fmt.Errorf("refused: %w", err) }
+// refusedPath is the error of a path that verify does not open.
+func refusedPath(err error) error { return fmt.Errorf("refused: %w", err) }
 
 const systemIsWindows = filepath.Separator == '\\'
 
