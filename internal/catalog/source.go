@@ -139,9 +139,9 @@ type foundList struct {
 	format manifest.Format
 }
 
-// findLists returns the names that manifests in the root of the source can have: those that it
-// lists, and those of a single file and of --manifest, which may not exist. After an error, the
-// names that the root lists may be incomplete.
+// findLists returns the names that manifests in the root of the source can have. These are names
+// that the root has, and those of a single file and of --manifest, which may not exist. After an
+// error, names of the root may be absent.
 func findLists(root *fsys.Dir, o SourceOptions) (found []foundList, err error) {
 	if o.File == "" {
 		err = root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
