@@ -19,11 +19,15 @@ import (
 // spend most of their time on starting and ending.
 const leastLimited = 50 * time.Millisecond
 
-// limitOf returns the place that limited a run. It returns nil if nothing was copied, or if
-// the run was shorter than leastLimited.
+// leastShare is the smallest share of the time with which a place limits a run; a smaller one is
+// printed as 0 %. A run that waited for another run, for example, was limited by no place.
+const leastShare = 0.005
+
+// limitOf returns the place that limited a run. It returns nil if nothing was copied, if the run
+// was shorter than leastLimited, or if no place has leastShare.
 func limitOf(s *engine.Summary) *engine.Share {
 	copied := s.Files + s.Directories + s.Links + s.HardLinks + s.Specials
-	if s.DryRun || copied == 0 || s.Elapsed < leastLimited || s.Limit.Place == "" {
+	if s.DryRun || copied == 0 || s.Elapsed < leastLimited || s.Limit.Place == "" || s.Limit.Share < leastShare {
 		return nil
 	}
 	return &s.Limit

@@ -217,3 +217,11 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 		require.True(t, stages[stage], stage)
 	}
 }
+
+// A run that has waited for something else has no place with a share of the time.
+func TestNoPlaceWithoutAShareOfTheTime(t *testing.T) {
+	s := &engine.Summary{Files: 1, Elapsed: time.Hour, Limit: engine.Share{Place: "source", Share: 0.004}}
+	require.Nil(t, limitOf(s))
+	s.Limit.Share = 0.006
+	require.Equal(t, "the source, 1 % of the time", limited(limitOf(s), false))
+}

@@ -205,8 +205,11 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 // outcomeOf returns the outcome of a command that has merged nothing, from the states of the
 // shards.
 func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
-	if f.options.Abandon || s.Already {
+	if f.options.Abandon {
 		return outcome{}
+	}
+	if s.Already {
+		return outcomeOfCopy(&s.Summary)
 	}
 	o := outcome{failed: len(s.Shards.Unfinished()) > 0}
 	for _, state := range s.Shards {
@@ -245,6 +248,10 @@ func (f *mergeFlags) verdict(s *engine.MergeSummary, result outcome) verdict {
 		v = verdict{good: "the plan is abandoned: other copies to its destinations can run again", bad: "NOT ABANDONED", next: "run the same command again"}
 	case s.Already:
 		v.good = "complete: the plan was merged before, and nothing was done"
+		v.addCountOf(s.Summary.Conflicts, "conflict", " left alone")
+		if len(v.reasons) > 0 {
+			v.next = "the plan was merged before, and nothing was done; a dry run of the copy lists the conflicts"
+		}
 	default:
 		if n := len(s.Shards.Unfinished()); n > 0 {
 			v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished")

@@ -9,7 +9,7 @@ import (
 type mergeJSON struct {
 	copyJSON
 	Plan      nameJSON  `json:"plan"`
-	Merged    bool      `json:"merged"`        // if false, all counts of the copy are 0
+	Merged    bool      `json:"merged"`        // if false, all counts of the copy are 0, except Conflicts with Already
 	Already   bool      `json:"merged_before"` // an earlier merge has completed the plan
 	Abandoned bool      `json:"abandoned"`     // with --abandon
 	Removed   int64     `json:"removed"`       // temporaries and empty directories, with --abandon

@@ -65,6 +65,9 @@ func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTre
 		}
 		return nil, nil //nolint:nilnil // a nil *htmlReport collects nothing
 	}
+	if file == "-" {
+		return nil, usagef("--report needs a file; to write the page to a file of that name, use ./-")
+	}
 	place, err := report.Open(sys, file)
 	if err != nil {
 		return nil, failure.Refuse("--report %s: %s", quote.Name(file), quote.Text(fsys.BareError(err).Error()))

@@ -98,6 +98,9 @@ func newReporter(cmd *cobra.Command, f *outputFlags) (*reporter, error) {
 	if f.logFormat != logText && f.logFile == "" {
 		return nil, usagef("--log-format needs --log-file")
 	}
+	if f.logFile == "-" {
+		return nil, usagef("--log-file needs a file; messages are printed on standard error")
+	}
 	log, err := openLog(f.logFile, f.logFormat)
 	if err != nil {
 		return nil, usagef("%s", logError(err))

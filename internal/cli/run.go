@@ -190,6 +190,7 @@ type shardResult struct {
 	index    int
 	before   bool // an earlier task has finished it without failures
 	finished bool
+	other    *shard.Finished // the record of the task that took the shard over and has finished it, or nil
 	summary  *engine.Summary // nil if the shard was not begun
 }
 
@@ -235,6 +236,10 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 		if ctx.Err() == nil && !refused {
 			state, statusErr := s.Status(index)
 			result.finished = state.Finished != nil
+			if result.finished && isTakenOver(err) {
+				r.warning("", "", fmt.Errorf("%s: %w; that task has finished it", name, err))
+				result.other, err = state.Finished, nil
+			}
 			if err == nil {
 				err = statusErr
 			}
@@ -247,19 +252,33 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 		default:
 			r.failure("", "", fmt.Errorf("%s: %w", name, err))
 		}
-		if f.options.FailFast && summary != nil && summary.Errors+summary.Mismatches > 0 {
+		if f.options.FailFast && result.other == nil && summary != nil && summary.Errors+summary.Mismatches > 0 {
 			break
 		}
 	}
 	return all, nil
 }
 
+// isTakenOver reports whether another task may copy or check the shard now.
+func isTakenOver(err error) bool {
+	return errors.Is(err, shard.ErrRightLost) || errors.Is(err, shard.ErrSuperseded)
+}
+
+// outcome returns the outcome of the task that has finished the shard.
+func (s *shardResult) outcome() outcome {
+	switch {
+	case s.other != nil:
+		return outcome{failed: s.other.Failures > 0, mismatched: s.other.Mismatches > 0, conflicts: s.other.Conflicts > 0}
+	case s.summary != nil:
+		return outcomeOfCopy(s.summary)
+	}
+	return outcome{}
+}
+
 // finish ends the log and prints the summary.
 func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, result outcome) outcome {
 	for _, s := range all.shards {
-		if s.summary != nil {
-			result = result.or(outcomeOfCopy(s.summary))
-		}
+		result = result.or(s.outcome())
 		if !s.finished && !s.before && result.signal == nil {
 			result.failed = true
 		}
@@ -297,6 +316,15 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 	name := "shard " + strconv.Itoa(s.index)
 	if s.before {
 		v := verdict{good: name + " was finished before; when all shards are finished, run sealift merge " + quote.Name(f.plan)}
+		v.print(w)
+		return
+	}
+	if s.other != nil {
+		v := verdict{good: name + " is finished by another task, which has taken it over", next: "run the same command again, on any machine"}
+		v.bad = name + " is finished by another task, NOT " + bad
+		v.addCount(s.other.Mismatches, "mismatch")
+		v.addCount(s.other.Failures, "error")
+		v.addCountOf(s.other.Conflicts, "conflict", " left alone")
 		v.print(w)
 		return
 	}

@@ -19,7 +19,7 @@ type runJSON struct {
 // shardRunJSON is the result of one shard.
 type shardRunJSON struct {
 	Index  int        `json:"index"`
-	State  string     `json:"state"` // "finished", "finished before" or "not finished"
+	State  string     `json:"state"` // "finished", "finished before", "finished by another task" or "not finished"
 	Counts countsJSON `json:"counts"`
 	amountJSON
 	ResumedFiles int64                `json:"resumed_files"`
@@ -50,6 +50,8 @@ func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) run
 		switch {
 		case s.before:
 			state = "finished before"
+		case s.other != nil:
+			state = "finished by another task"
 		case s.finished:
 			state = "finished"
 		}

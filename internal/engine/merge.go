@@ -38,7 +38,9 @@ type MergeOptions struct {
 type MergeSummary struct {
 	Shards  shard.Progress
 	Results []*ShardResult // of each shard, with MergeOptions.Results; nil for an unfinished one
-	Already bool           // the plan was merged before, and nothing is done
+	// Already: the plan was merged before, and nothing is done. Summary has only the conflicts of
+	// that merge.
+	Already bool
 	// Merged: all shards were finished and merged, and Summary counts the whole copy.
 	Merged bool
 	// Summary counts what all tasks and the merge have done. Elapsed is the time from the start
@@ -69,13 +71,24 @@ func Merge(ctx context.Context, o *MergeOptions, c *counters.Set) (*MergeSummary
 		err = o.planError(ctx, o.readResults(ctx, s))
 	}
 	if err == nil && o.DryRun {
-		s.Already, err = o.Plan.IsClosed()
+		if s.Already, err = o.Plan.IsClosed(); err == nil && s.Already {
+			err = o.recall(s)
+		}
 		err = o.planError(ctx, err)
 	}
 	if err != nil || o.DryRun || len(s.Shards.Unfinished()) > 0 {
 		return s, err
 	}
 	return s, o.merge(ctx, s, c)
+}
+
+// recall adds the result of the merge that has completed the plan.
+func (o *MergeOptions) recall(s *MergeSummary) error {
+	merged, err := o.Plan.ReadMerged()
+	if merged != nil {
+		s.Summary.Conflicts = merged.Conflicts
+	}
+	return err
 }
 
 // readShards reads the states of the shards. With Wait, it waits until all are finished.
@@ -147,7 +160,7 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 	}
 	if len(opts.Targets) == 0 {
 		s.Already = true
-		return o.planError(ctx, o.Plan.SetClosed())
+		return o.planError(ctx, errors.Join(o.recall(s), o.Plan.SetClosed()))
 	}
 	if err := o.Plan.SetMerging(); err != nil {
 		return failure.Refuse("the directory of the plan cannot be written: %s", err.Error())
@@ -195,12 +208,12 @@ func (m *merging) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error)
 // remaining returns the indexes of the destinations that no earlier merge has completed. closed
 // means that the plan is closed.
 func (o *MergeOptions) remaining(ctx context.Context, root *shard.Directory, closed bool) (targets []int, err error) {
-	merged, err := o.Plan.IsMerged()
+	merged, err := o.Plan.ReadMerged()
 	if err != nil {
 		return nil, o.planError(ctx, err)
 	}
 	for i, given := range o.Copy.Targets {
-		if !merged {
+		if merged == nil {
 			targets = append(targets, i)
 			continue
 		}
@@ -294,7 +307,7 @@ func (m *merging) finish(r *run, durable []*target) {
 		complete = complete && t.finished && !t.journalStays
 	}
 	if complete {
-		if err := m.store.SetMerged(); err != nil {
+		if err := m.setMerged(r); err != nil {
 			r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as merged: %w", err)))
 			complete = false
 		}
@@ -311,4 +324,17 @@ func (m *merging) finish(r *run, durable []*target) {
 			r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as closed: %w", err)))
 		}
 	}
+}
+
+// setMerged records that the plan is merged. If an earlier merge has completed some of the
+// destinations, its conflicts stay, and this merge reports them, too.
+func (m *merging) setMerged(r *run) error {
+	before, err := m.store.ReadMerged()
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		r.summary.Conflicts = max(r.summary.Conflicts, before.Conflicts)
+	}
+	return m.store.SetMerged(shard.Merged{Conflicts: r.summary.Conflicts})
 }

@@ -160,7 +160,7 @@ func (k *task) checkDestination(d *route.Destination) error {
 	case err != nil:
 		return refuse(err)
 	case !found || mark.ID != k.store.Plan.ID:
-		if merged, err := k.store.IsMerged(); err == nil && merged {
+		if merged, err := k.store.ReadMerged(); err == nil && merged != nil {
 			return refuse(errMerged)
 		}
 		return refuse(resume.ErrNotPlanned)

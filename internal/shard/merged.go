@@ -1,11 +1,12 @@
 package shard
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 )
 
-// Empty files in the directory of a plan.
+// Files in the directory of a plan. All but mergedName are empty.
 const (
 	mergingName = "merging" // a merge has begun
 	mergedName  = "merged"  // all manifests are written, and nothing has failed
@@ -20,12 +21,41 @@ func (s *Store) IsMerging() (bool, error) { return s.isMarked(mergingName) }
 // SetMerging records, durably, that a merge of the plan has begun.
 func (s *Store) SetMerging() error { return s.mark(mergingName) }
 
-// IsMerged reports whether the plan is merged. If a destination still has the mark of the plan,
-// the caller must remove the mark, so that other copies can use the destination.
-func (s *Store) IsMerged() (bool, error) { return s.isMarked(mergedName) }
+// Merged is the result of a merge without failures and mismatches.
+type Merged struct {
+	Conflicts int64 `json:"conflicts"`
+}
 
-// SetMerged records, durably, that the plan is merged.
-func (s *Store) SetMerged() error { return s.mark(mergedName) }
+// maxMerged is the largest size, in bytes, of the file mergedName.
+const maxMerged = 1 << 10
+
+// ReadMerged returns the result of the merge, or nil if the plan is not merged. If a destination
+// still has the mark of the plan, the caller must remove the mark, so that other copies can use the
+// destination.
+func (s *Store) ReadMerged() (*Merged, error) {
+	text, err := readPrivate(s.dir, mergedName, maxMerged)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // nil is the answer: not merged
+	}
+	m := &Merged{}
+	if err != nil || len(text) == 0 { // earlier versions wrote an empty file
+		return m, err
+	}
+	err = json.Unmarshal(text, m)
+	if err == nil && m.Conflicts < 0 {
+		err = errors.New("a number of conflicts is negative")
+	}
+	return m, err
+}
+
+// SetMerged records, durably, that the plan is merged, and with which result.
+func (s *Store) SetMerged(m Merged) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	return writeFile(s.dir, mergedName, string(text)+"\n")
+}
 
 // IsClosed reports whether the destinations of a merged plan are open to other copies.
 func (s *Store) IsClosed() (bool, error) { return s.isMarked(closedName) }

@@ -60,6 +60,7 @@ type source struct {
 	ignored   int64 // lines with a missing file that Options.IgnoreMissing suppresses
 	ahead     lookahead
 
+	found     bool      // in the root of the tree; the user did not name it
 	isHistory bool      // its lines come from an ASC MHL history, which has neither name nor end in common with a file
 	temp      io.Closer // of in, perhaps nil
 }
@@ -324,7 +325,7 @@ func (t *tree) find() error {
 			f.Close()
 			continue
 		}
-		s := &source{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm}
+		s := &source{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm, found: true}
 		s.use(f, info)
 		t.manifests = append(t.manifests, s)
 	}
@@ -345,58 +346,6 @@ func (t *tree) find() error {
 }
 
 var errNoLine = errors.New("no line of it is one of a manifest")
-
-// survey reads the manifests of a tree to the end. It counts the files to check, and finds
-// which digests they need.
-func (r *run) survey(ctx context.Context, t *tree) error {
-	var total, leftOut int64
-	for _, s := range t.manifests {
-		in := s.read()
-		for {
-			_, err := in.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return refused(s.shown, err)
-			}
-			s.lines++
-		}
-		total += s.lines
-		leftOut += in.leftOut
-		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // the payload of a bag may be empty
-		if s.lines+in.leftOut == 0 && !mayBeEmpty {
-			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
-		}
-		if err := in.complaint(); err != nil {
-			verdict := Warning
-			if r.opts.Strict {
-				verdict = Failure
-			}
-			t.notes = append(t.notes, note{verdict, filepath.Base(s.shown), err})
-			r.summary.Malformed += in.malformed()
-		}
-		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), s.lines})
-	}
-	r.summary.LeftOut += leftOut
-	if total == 0 && leftOut > 0 {
-		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
-	}
-	if total == 0 && len(t.signs) == 0 && t.bag == nil && (t.history == nil || len(t.notes) > 0) {
-		if len(t.notes) == 0 {
-			return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
-		}
-		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
-			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
-		}
-		return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
-	}
-	r.counters.TotalFiles.Add(total)
-	return nil
-}
 
 // expectation is the content of a manifest entry for one file. The file must match all of
 // it.

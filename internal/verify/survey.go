@@ -1,0 +1,97 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// survey reads the manifests of a tree to the end. It counts the files to check, and finds
+// which digests they need. A manifest that the user has not named and that cannot be read is a
+// failure; the others are checked.
+func (r *run) survey(ctx context.Context, t *tree) error {
+	var total, leftOut int64
+	var invalid []*source
+	var firstErr error // the refusal of the first one
+	for _, s := range t.manifests {
+		in := s.read()
+		if err := s.count(ctx, in); err != nil {
+			if !s.found || t.bag != nil || ctx.Err() != nil {
+				return refused(s.shown, err)
+			}
+			if invalid == nil {
+				firstErr = refused(s.shown, err)
+			}
+			invalid = append(invalid, s)
+			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), fmt.Errorf("the manifest cannot be read: %w", err)})
+			r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), 0})
+			continue
+		}
+		total += s.lines
+		leftOut += in.leftOut
+		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // the payload of a bag may be empty
+		if s.lines+in.leftOut == 0 && !mayBeEmpty {
+			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), errNoLine})
+		}
+		if err := in.complaint(); err != nil {
+			verdict := Warning
+			if r.opts.Strict {
+				verdict = Failure
+			}
+			t.notes = append(t.notes, note{verdict, filepath.Base(s.shown), err})
+			r.summary.Malformed += in.malformed()
+		}
+		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), s.lines})
+	}
+	if invalid != nil && len(invalid) == len(t.manifests) && len(t.signs) == 0 {
+		return firstErr
+	}
+	t.drop(invalid)
+	r.summary.LeftOut += leftOut
+	if total == 0 && leftOut > 0 {
+		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
+	}
+	if total == 0 && len(t.signs) == 0 && t.bag == nil && (t.history == nil || len(t.notes) > 0) {
+		if len(t.notes) == 0 {
+			return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
+		}
+		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
+			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
+		}
+		return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
+	}
+	r.counters.TotalFiles.Add(total)
+	return nil
+}
+
+// count counts the lines of a manifest.
+func (s *source) count(ctx context.Context, in *lines) error {
+	for {
+		_, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		s.lines++
+	}
+}
+
+// drop closes manifests that cannot be read, so that none of their lines is checked.
+func (t *tree) drop(invalid []*source) {
+	for _, s := range invalid {
+		s.close()
+	}
+	t.manifests = slices.DeleteFunc(t.manifests, func(s *source) bool { return slices.Contains(invalid, s) })
+}
