@@ -35,7 +35,7 @@ type job struct {
 // place in the order of reports.
 type part struct {
 	number int64 // in the order of the manifests
-	from   *source
+	from   *treeManifest
 	expectation
 
 	algorithm hash.Algorithm // of the first digest, or of the one that is wrong

@@ -31,7 +31,7 @@ var errManifestChanged = errors.New("the manifest has changed while it was used"
 // list the same files in the same order: such lines share a job.
 func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 	for i, n := range t.notes { // jobs without a file: they put the notes into the order of the reports
-		send(&job{parts: []*part{{number: t.first + int64(i), from: &source{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
+		send(&job{parts: []*part{{number: t.first + int64(i), from: &treeManifest{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
 	}
 	for i, s := range t.manifests {
 		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), send)
@@ -55,14 +55,14 @@ func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 // every file.
 var maxAhead = len(hash.All()) - 1
 
-func manifestsAhead(later []*source) []*source { return later[:min(len(later), maxAhead)] }
+func manifestsAhead(later []*treeManifest) []*treeManifest { return later[:min(len(later), maxAhead)] }
 
 // maxShared limits how many lines share a job. They wait in memory for it.
 const maxShared = 1000
 
 // readLines makes jobs of the lines of one manifest. A job also gets the next lines for the
 // same file, and those in later manifests. readLines returns how many lines it has reached.
-func (s *source) readLines(ctx context.Context, later []*source, send func(*job)) (index int64, err error) {
+func (s *treeManifest) readLines(ctx context.Context, later []*treeManifest, send func(*job)) (index int64, err error) {
 	var j *job
 	defer func() {
 		s.ahead.in = nil // and its buffer
@@ -100,7 +100,7 @@ func (s *source) readLines(ctx context.Context, later []*source, send func(*job)
 	return index, ctx.Err()
 }
 
-func (s *source) part(index int64, x expectation) *part {
+func (s *treeManifest) part(index int64, x expectation) *part {
 	return &part{number: s.first + index, from: s, expectation: x}
 }
 
@@ -121,7 +121,7 @@ func (a *lookahead) took(index int64) bool {
 // take returns the next line of the manifest if it lists the same file as l. It skips lines
 // that sort before l's path, because most manifests are sorted. Skipped lines get their own
 // jobs later.
-func (s *source) take(l expectation) *part {
+func (s *treeManifest) take(l expectation) *part {
 	a := &s.ahead
 	if a.taken == nil {
 		a.in, a.index, a.taken = s.read(), -1, make([]uint64, s.lines/64+1)

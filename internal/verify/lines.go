@@ -16,7 +16,7 @@ import (
 // lines reads a manifest.
 type lines struct {
 	*manifest.Reader
-	from    *source
+	from    *treeManifest
 	foreign []int // numbers of entries with an unknown algorithm, or a digest of a wrong length; at most maxNumbers
 	count   int64 // of those
 	leftOut int64 // lines that the filters leave out
@@ -25,7 +25,7 @@ type lines struct {
 // maxNumbers is how many line numbers a complaint gives.
 const maxNumbers = 8
 
-func (s *source) read() *lines {
+func (s *treeManifest) read() *lines {
 	return &lines{Reader: manifest.NewReader(io.NewSectionReader(s.in, 0, s.size), s.format, s.algorithm), from: s}
 }
 
@@ -52,7 +52,7 @@ func (l *lines) next() (expectation, error) {
 
 // expectationOf returns the expectation of an entry. ok is false if no digest has a known
 // algorithm.
-func (s *source) expectationOf(entry manifest.Line) (x expectation, ok bool) {
+func (s *treeManifest) expectationOf(entry manifest.Line) (x expectation, ok bool) {
 	x = expectation{path: entry.Path, literal: entry.Literal, size: -1}
 	if listed := entry.Listed; listed != nil {
 		x.digests, x.size = listed.Digests, listed.Size

@@ -28,7 +28,7 @@ type tree struct {
 	given     string // as the user gave it, or the directory of the manifest that the user gave
 	root      *fsys.Dir
 	info      fsys.Info
-	manifests []*source
+	manifests []*treeManifest
 	first     int64                  // the number of the first report about it
 	signs     []incomplete.Sign      // of an unfinished copy
 	notes     []note                 // reports that come before all others
@@ -45,8 +45,8 @@ type note struct {
 	err     error
 }
 
-// source is a manifest of one tree.
-type source struct {
+// treeManifest is a manifest of one tree.
+type treeManifest struct {
 	tree      *tree
 	shown     string // as a user would write it
 	format    manifest.Format
@@ -65,7 +65,7 @@ type source struct {
 	temp      io.Closer // of in, perhaps nil
 }
 
-func (s *source) close() {
+func (s *treeManifest) close() {
 	if s.file != nil {
 		s.file.Close()
 	}
@@ -94,7 +94,7 @@ func (r *run) openTrees(ctx context.Context) error {
 		return err
 	}
 	if named != nil {
-		r.named = source{file: named.file, temp: named.temp}
+		r.named = treeManifest{file: named.file, temp: named.temp}
 		named.file, named.temp = nil, nil
 	}
 	for _, given := range r.opts.Paths {
@@ -107,7 +107,7 @@ func (r *run) openTrees(ctx context.Context) error {
 
 // openTree opens a directory and its manifests, or a manifest and its directory. named is
 // the manifest for all directories, or nil.
-func (r *run) openTree(ctx context.Context, given string, named *source) error {
+func (r *run) openTree(ctx context.Context, given string, named *treeManifest) error {
 	t := &tree{given: given, selects: r.opts.selects}
 	r.trees = append(r.trees, t)
 	own, err := r.openManifest(given)
@@ -115,7 +115,7 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 		return err
 	}
 	if own != nil {
-		own.tree, t.manifests, t.given = t, []*source{own}, filepath.Dir(given)
+		own.tree, t.manifests, t.given = t, []*treeManifest{own}, filepath.Dir(given)
 		if absolute, err := filepath.Abs(t.given); own.isHistory && err == nil && filepath.Base(absolute) == mhl.Folder {
 			t.given = filepath.Join(t.given, "..")
 		}
@@ -151,7 +151,7 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	case named != nil:
 		s := *named
 		s.tree = t
-		t.manifests = []*source{&s}
+		t.manifests = []*treeManifest{&s}
 	case r.opts.Manifest != "":
 		err = t.openWithin(r.opts.Manifest)
 	default:
@@ -173,7 +173,7 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 
 // openManifest opens a manifest that the user gave instead of a directory. It returns nil
 // if the path is not that of a regular file.
-func (r *run) openManifest(given string) (*source, error) {
+func (r *run) openManifest(given string) (*treeManifest, error) {
 	if info, err := os.Stat(given); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilnil // openTree reports what else it is
 	}
@@ -184,13 +184,13 @@ func (r *run) openManifest(given string) (*source, error) {
 	if err != nil {
 		return nil, refused(given, err)
 	}
-	s := &source{shown: given}
+	s := &treeManifest{shown: given}
 	return s, s.open(f, info)
 }
 
 // open uses an open manifest: a generation of an ASC MHL history, or a manifest whose name
 // shows its format.
-func (s *source) open(f *fsys.File, info fsys.Info) error {
+func (s *treeManifest) open(f *fsys.File, info fsys.Info) error {
 	if strings.HasSuffix(s.shown, classic.Extension) {
 		if taken, err := s.useGeneration(f, info); taken || err != nil {
 			f.Close()
@@ -205,12 +205,12 @@ func (s *source) open(f *fsys.File, info fsys.Info) error {
 // openNamed opens the manifest that the user gave with --manifest. It returns nil if there
 // is none. It also returns nil if the name does not exist here: each directory may have a
 // manifest of this name, written by copy --manifest.
-func (r *run) openNamed() (*source, error) {
+func (r *run) openNamed() (*treeManifest, error) {
 	name := r.opts.Manifest
 	if name == "" || r.within {
 		return nil, nil
 	}
-	s := &source{shown: name}
+	s := &treeManifest{shown: name}
 	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(name))
 	if name == "-" {
 		s.shown, s.algorithm = "standard input", ""
@@ -238,8 +238,8 @@ func (r *run) openNamed() (*source, error) {
 // of open. A directory may have one for every file.
 const smallManifest = 4 << 10
 
-// use adds the open file as a source.
-func (s *source) use(f *fsys.File, info fsys.Info) {
+// use sets the content of the manifest to the open file.
+func (s *treeManifest) use(f *fsys.File, info fsys.Info) {
 	s.file, s.in, s.size, s.id = f, fsys.ReaderAt{File: f}, info.Size, info.ID
 	if s.size > smallManifest {
 		return
@@ -256,7 +256,7 @@ func (s *source) use(f *fsys.File, info fsys.Info) {
 const maxPiped = 512 << 20
 
 // readAll reads a manifest of at most the given number of bytes from a stream.
-func (s *source) readAll(in io.Reader, most int64) error {
+func (s *treeManifest) readAll(in io.Reader, most int64) error {
 	all, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case err != nil:
@@ -284,7 +284,7 @@ func (t *tree) openWithin(name string) error {
 	if err != nil {
 		return refused(shown, err)
 	}
-	s := &source{tree: t, shown: shown}
+	s := &treeManifest{tree: t, shown: shown}
 	t.manifests = append(t.manifests, s)
 	return s.open(f, info)
 }
@@ -325,7 +325,7 @@ func (t *tree) find() error {
 			f.Close()
 			continue
 		}
-		s := &source{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm, found: true}
+		s := &treeManifest{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm, found: true}
 		s.use(f, info)
 		t.manifests = append(t.manifests, s)
 	}

@@ -176,8 +176,8 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 type run struct {
 	opts     *Options
 	counters *counters.Set
-	named    source // the open manifest for all trees
-	within   bool   // the manifest is below each tree, not in the current directory
+	named    treeManifest // the open manifest for all trees
+	within   bool         // the manifest is below each tree, not in the current directory
 	trees    []*tree
 	summary  *Summary
 	tasks    time.Duration // how long the tasks of a plan have checked
