@@ -240,6 +240,13 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if !fsys.IsSymlinkRefusal(err) {
 		return nil, err
 	}
+	return dd.replaceLink(r, up, name)
+}
+
+// replaceLink replaces a symbolic link that has the name of the directory, under policy "always".
+// Otherwise, and for an entry of another type, the error is a *conflictError. In a dry run,
+// replaceLink returns nil without an error.
+func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	have, err := up.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -271,6 +278,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	return dd.make(up, name)
 }
 
+// make creates and opens the directory. Its mode is widened when it is complete.
 func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	if err := up.MkdirUnfinished(name); err != nil {
 		return nil, err
