@@ -120,28 +120,8 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 			t.given = filepath.Join(t.given, "..")
 		}
 	}
-	isNamed := own != nil || r.opts.Manifest != ""
-	open := r.opts.FS.OpenRoot
-	if isNamed { // do not search the directory for others
-		open = r.opts.FS.OpenLookup
-	}
-	if t.root, err = open(t.given); err == nil {
-		t.info, err = t.root.Stat()
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return failure.Refuse("%s does not exist", quote.Name(t.given))
-	case err != nil && fsys.IsSymlinkRefusal(err):
-		return failure.Refuse("%s is neither a directory nor a manifest", quote.Name(t.given))
-	case err != nil:
-		return failure.Refuse("%s: %s", quote.Name(t.given), err)
-	}
-	t.signs, err = incomplete.Find(t.root)
-	if isNamed && errors.Is(err, fs.ErrPermission) { // the directory grants only search permission
-		err = nil
-	}
-	if err != nil {
-		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	if err := t.openRoot(r.opts.FS, own != nil || r.opts.Manifest != ""); err != nil {
+		return err
 	}
 	if r.opts.Unlisted {
 		t.listed = &lookup.Set{}
@@ -167,6 +147,34 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 	}
 	for i, s := range t.signs {
 		t.notes = slices.Insert(t.notes, i, note{Incomplete, s.Name, s.Err})
+	}
+	return nil
+}
+
+// openRoot opens the directory, and finds the signs of an unfinished copy in it. If the user named
+// the manifest, the directory is not searched for others, so it need not be readable.
+func (t *tree) openRoot(sys *fsys.FS, isNamed bool) (err error) {
+	open := sys.OpenRoot
+	if isNamed {
+		open = sys.OpenLookup
+	}
+	if t.root, err = open(t.given); err == nil {
+		t.info, err = t.root.Stat()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure.Refuse("%s does not exist", quote.Name(t.given))
+	case err != nil && fsys.IsSymlinkRefusal(err):
+		return failure.Refuse("%s is neither a directory nor a manifest", quote.Name(t.given))
+	case err != nil:
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	t.signs, err = incomplete.Find(t.root)
+	if isNamed && errors.Is(err, fs.ErrPermission) { // the directory grants only search permission
+		err = nil
+	}
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
 	}
 	return nil
 }
