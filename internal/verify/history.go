@@ -32,6 +32,9 @@ func (t *tree) openHistory() error {
 	}
 	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
 	lines, size, err := h.Lines(mhl.First, extsort.TempFile)
+	if errors.Is(err, extsort.ErrTemporary) { // nothing is wrong with the history
+		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
+	}
 	if err != nil {
 		return &mhl.ChainError{Path: shown, Err: err}
 	}
