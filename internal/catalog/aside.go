@@ -58,9 +58,9 @@ func (c *Catalog) moveAside(prev *own) error {
 	return nil
 }
 
-// Unsettled reports whether a manifest is aside. Then the journal must stay, because it
+// HasAside reports whether a manifest is aside. Then the journal must stay, because it
 // shows which lines of that manifest are still right.
-func (c *Catalog) Unsettled() bool {
+func (c *Catalog) HasAside() bool {
 	return slices.ContainsFunc(c.lists, func(l *list) bool { return l.prev != nil && l.prev.aside })
 }
 

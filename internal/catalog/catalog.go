@@ -158,9 +158,9 @@ func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool)
 	return digests, complete
 }
 
-// Settled reports whether an existing manifest, one that was not moved aside, lists the
-// file.
-func (c *Catalog) Settled(file string) bool {
+// ListsInPlace reports whether the previous manifest of each hash has its name, which no killed
+// run has moved aside, and lists the file.
+func (c *Catalog) ListsInPlace(file string) bool {
 	for _, l := range c.lists {
 		if l.prev == nil || l.prev.killed || !l.prev.index.MayList(file) {
 			return false

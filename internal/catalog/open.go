@@ -22,7 +22,7 @@ import (
 
 // Open decides which names the manifests of a run have at the destination root, and opens
 // the manifests of earlier runs. It writes nothing. The error is a *failure.RefusedError if
-// the rules do not allow a manifest there. in a dry run without that directory root is
+// the rules do not allow a manifest there. In a dry run without that directory, root is
 // nil; then only the error is of use.
 func Open(root *fsys.Dir, source *Source, o Options) (_ *Catalog, err error) {
 	c := &Catalog{

@@ -95,37 +95,9 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	finder := fsys.NewFinder(root, 2)
 	defer finder.Close()
 	var problems []Problem
-	type candidate struct {
-		name   string
-		slot   int
-		format manifest.Format
-	}
-	var found []candidate
-	if o.File == "" {
-		err := root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-			algorithm, format, ok := manifest.Recognize(string(name))
-			for slot, a := range o.Hashes {
-				// A manifest whose name has no algorithm can list digests of each hash.
-				if ok && (algorithm == a || algorithm == "") {
-					found = append(found, candidate{string(name), slot, format})
-				}
-			}
-			return true
-		})
-		if err != nil && !errors.Is(err, fs.ErrPermission) { // otherwise the walk reports it
-			problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
-		}
-		slices.SortStableFunc(found, func(a, b candidate) int { return strings.Compare(a.name, b.name) })
-	}
-	for slot, a := range o.Hashes {
-		if o.File != "" {
-			found = append(found, candidate{o.File + "." + a.Extension(), slot, manifest.GNU})
-		}
-		for _, name := range o.Names {
-			if !slices.ContainsFunc(found, func(c candidate) bool { return c.name == name && c.slot == slot }) {
-				found = append(found, candidate{name, slot, manifest.GNU})
-			}
-		}
+	found, err := findLists(root, o)
+	if err != nil && !errors.Is(err, fs.ErrPermission) { // otherwise the walk reports it
+		problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 	}
 	levels := names{hashes: o.Hashes}
 	for _, c := range found {
@@ -158,6 +130,43 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 		}
 	}
 	return s, append(problems, s.openHistories(histories)...)
+}
+
+// foundList is the name of a possible manifest for one of the run's hashes.
+type foundList struct {
+	name   string
+	slot   int // of the hash
+	format manifest.Format
+}
+
+// findLists returns the names that manifests in the root of the source can have. These are names
+// that the root has, and those of a single file and of --manifest, which may not exist. After an
+// error, names of the root may be absent.
+func findLists(root *fsys.Dir, o SourceOptions) (found []foundList, err error) {
+	if o.File == "" {
+		err = root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+			algorithm, format, ok := manifest.Recognize(string(name))
+			for slot, a := range o.Hashes {
+				// A manifest whose name has no algorithm can list digests of each hash.
+				if ok && (algorithm == a || algorithm == "") {
+					found = append(found, foundList{string(name), slot, format})
+				}
+			}
+			return true
+		})
+		slices.SortStableFunc(found, func(a, b foundList) int { return strings.Compare(a.name, b.name) })
+	}
+	for slot, a := range o.Hashes {
+		if o.File != "" {
+			found = append(found, foundList{o.File + "." + a.Extension(), slot, manifest.GNU})
+		}
+		for _, name := range o.Names {
+			if !slices.ContainsFunc(found, func(l foundList) bool { return l.name == name && l.slot == slot }) {
+				found = append(found, foundList{name, slot, manifest.GNU})
+			}
+		}
+	}
+	return found, err
 }
 
 // openRootHistory opens the history of the root, if the run computes a hash that it can have.

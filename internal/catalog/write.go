@@ -223,22 +223,13 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if home != c.root {
 		defer home.Close()
 	}
-	present, info, err := home.OpenRegular(name)
-	if err == nil { // the previous one, or the source's
-		n, digest, err := c.unchanged(l, file, present, info)
-		if digest == "" && err == nil {
-			n, digest, err = equals(present, info.Size, compose)
-		}
-		present.Close()
-		if err != nil {
-			return w, err
-		}
-		if digest != "" && n.Lines > 0 {
-			w.count(n, digest)
-			return w, nil
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
+	n, digest, err := c.equalsPresent(l, file, home, name, compose)
+	if err != nil {
 		return w, err
+	}
+	if digest != "" && n.Lines > 0 {
+		w.count(n, digest)
+		return w, nil
 	}
 	before, err := home.Stat()
 	if err != nil {
@@ -248,7 +239,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "") {
 		r.replaces = l.prev
 	}
-	n, digest, err := r.write()
+	n, digest, err = r.write()
 	w.count(n, digest)
 	switch {
 	case errors.Is(err, errCreated):
@@ -261,6 +252,24 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 		return w, c.removeSame(home, name, l.prev)
 	}
 	return w, nil
+}
+
+// equalsPresent compares the manifest with the file that has its name already: the previous one, or
+// the source's. If they are equal, it returns the digest as equals does, otherwise "".
+func (c *Catalog) equalsPresent(l *list, file string, home *fsys.Dir, name string, compose composer) (n manifest.Counts, digest string, err error) {
+	present, info, err := home.OpenRegular(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return n, "", nil
+	}
+	if err != nil {
+		return n, "", err
+	}
+	defer present.Close()
+	n, digest, err = c.unchanged(l, file, present, info)
+	if digest == "" && err == nil {
+		n, digest, err = equals(present, info.Size, compose)
+	}
+	return n, digest, err
 }
 
 func (w *Written) count(n manifest.Counts, digest string) {

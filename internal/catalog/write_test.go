@@ -237,8 +237,8 @@ func TestManifestMovesAsideBeforeAListedFile(t *testing.T) {
 			}
 			_, left := read(t, p.dest)["SHA256SUMS"]
 			_, moved := read(t, p.dest)[".sealift-was-SHA256SUMS"]
-			if moved != test.aside || left == test.aside || c.Unsettled() != test.aside {
-				t.Errorf("moved aside: %v, left in place: %v, unsettled: %v", moved, left, c.Unsettled())
+			if moved != test.aside || left == test.aside || c.HasAside() != test.aside {
+				t.Errorf("moved aside: %v, left in place: %v, has one aside: %v", moved, left, c.HasAside())
 			}
 		})
 	}

@@ -42,6 +42,9 @@ type job[O, S any] struct {
 // runCommand runs a job, shows its progress, and reports how it ended. The error is a refusal
 // or an [outcome].
 func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
+	if !begins(cmd.Context()) {
+		return context.Cause(cmd.Context())
+	}
 	r := j.reporter
 	ctx, cancel := context.WithCancelCause(cmd.Context())
 	defer cancel(nil)

@@ -77,7 +77,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
-	cmd, err := root.ExecuteContextC(withArgs(ctx, args))
+	cmd, err := executeUntilSignal(withArgs(ctx, args), root)
 	result, report := outcomeOf(err)
 	if report && (out.err == nil || !errors.Is(err, out.err)) {
 		reportError(cmd, err, result, args)

@@ -20,6 +20,7 @@ type selection struct {
 	filesFrom string
 	from0     bool
 	given     []optionJSON // the rules, in the order of the command line
+	empty     bool         // filesFrom lists no path
 }
 
 // flags defines the flags. Their help begins with verb, for example "copy". oneFileSystem is
@@ -58,6 +59,7 @@ func (f *selection) read(cmd *cobra.Command) (rules *filter.List, only *filter.O
 	if cmd.Flags().Changed("files-from") {
 		read := func(r io.Reader) (err error) {
 			only, err = filter.ReadOnly(r, f.from0)
+			f.empty = only.Empty()
 			return err
 		}
 		if f.filesFrom != "-" {
@@ -91,10 +93,15 @@ func readFile(name string, read func(io.Reader) error) error {
 // maxUnmet is how many rules that match nothing are named in warnings. The others are counted.
 const maxUnmet = 10
 
-// warnUnmet warns of filter rules that matched nothing, and returns the number of warnings.
+// warnUnmet warns of filter rules that matched nothing and of an empty --files-from, and returns
+// the number of warnings.
 // Call it only after a run that has read the complete tree. paths are those of --files-from;
 // a command that reports missing paths itself passes nil.
 func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
+	if f.empty {
+		r.warning("", "", errors.New("--files-from "+quote.Name(f.filesFrom)+" lists no path"))
+		warnings++
+	}
 	var unmet []string
 	for _, rule := range f.rules.Unmet() {
 		unmet = append(unmet, "the "+rule[0]+" rule "+quote.Name(rule[1]))

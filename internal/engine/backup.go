@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -187,25 +188,44 @@ func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 }
 
 // linkNumbered links the entry name of dir into the directory to: under the same name, or the
-// first free one of NAME.~1~, NAME.~2~ and so on. id is the identity of the entry. If one of
-// these names belongs to the same file already, an interrupted run has linked it, and
-// linkNumbered adds no name.
+// first free one that numbered makes of it. id is the identity of the entry. If one of these names
+// belongs to the same file already, an interrupted run has linked it, and linkNumbered adds no
+// name.
 func linkNumbered(dir *fsys.Dir, name string, id fsys.ID, to *fsys.Dir) error {
-	kept := name
-	for n := 1; ; n++ {
+	return numbered(name, func(kept string) error {
 		err := dir.Link(name, to, kept)
-		if !errors.Is(err, fs.ErrExist) {
-			return err
+		if errors.Is(err, fs.ErrExist) {
+			if have, err := to.Lstat(kept); err == nil && have.ID == id {
+				return nil
+			}
 		}
-		if have, err := to.Lstat(kept); err == nil && have.ID == id {
-			return nil
+		return err
+	})
+}
+
+// numbered calls use with name, NAME.~1~, NAME.~2~ and so on, until it does not return
+// fs.ErrExist. If the file system cannot store a name of this length, numbered removes as many
+// characters as necessary before the number.
+func numbered(name string, use func(name string) error) error {
+	err := use(name)
+	for n := 1; errors.Is(err, fs.ErrExist); n++ {
+		stem, number := name, fmt.Sprintf(".~%d~", n)
+		err = use(stem + number)
+		for range number { // each character of the number needs no more space than another one
+			if err == nil || !fsys.NameTooLong(err) {
+				break
+			}
+			_, size := utf8.DecodeLastRuneInString(stem)
+			stem = stem[:len(stem)-size]
+			err = use(stem + number)
 		}
-		kept = fmt.Sprintf("%s.~%d~", name, n)
 	}
+	return err
 }
 
 // backupDir opens the directory that keeps the replaced files of dd, and creates it and its
-// ancestors if they do not exist. The caller closes it.
+// ancestors if they do not exist. If a link or a file is kept under the name of a subdirectory,
+// the subdirectory gets a number, as such a link or file would. The caller closes it.
 func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 	dd.backup.Lock()
 	defer dd.backup.Unlock()
@@ -223,7 +243,13 @@ func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 			return nil, err
 		}
 		var sub *fsys.Dir
-		sub, err = r.enterBackup(dd, dir, name)
+		err = numbered(name, func(name string) (err error) {
+			sub, err = r.enterBackup(dd, dir, name)
+			if dd.parent != nil && err != nil && fsys.IsSymlinkRefusal(err) {
+				return fs.ErrExist
+			}
+			return err
+		})
 		dir.Close()
 		dir = sub
 	}

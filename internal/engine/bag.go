@@ -244,8 +244,8 @@ func (r *run) bagIsComplete(t *target) bool {
 	if r.bagMode == bagNone {
 		return true
 	}
-	r.sync()
-	complete := !t.isDropped() && !t.unwritten.Load() && r.undone[t.index].Complete() && t.bag.conflicts == 0
+	r.awaitCollector()
+	complete := !t.isDropped() && !t.flushFailed.Load() && r.undone[t.index].Complete() && t.bag.conflicts == 0
 	if !complete && !t.bag.sealed && !t.bag.warned {
 		t.bag.warned = true
 		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
@@ -373,7 +373,7 @@ func (r *run) checkOxum() {
 	if !r.validates {
 		return
 	}
-	r.sync()
+	r.awaitCollector()
 	want, ok := r.manifests.Oxum()
 	if ok && want != r.payload && r.summary.Errors == 0 && r.ctx.Err() == nil {
 		err := fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, r.payload)
@@ -393,7 +393,7 @@ func (r *run) countPayload(f *result) {
 // warnEmptyDirs warns, in one message, of the empty directories that were copied into the
 // payload, because the manifests of a bag do not list them.
 func (r *run) warnEmptyDirs() {
-	r.sync()
+	r.awaitCollector()
 	e := &r.emptyDirs
 	if e.count == 0 {
 		return

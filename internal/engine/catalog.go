@@ -147,7 +147,7 @@ func (r *run) isLate(d *walk.Dir, name string) bool {
 // copyLate copies the source's files that have names of manifests, when all else was
 // copied. Manifests of earlier runs that have these names move aside.
 func (r *run) copyLate() {
-	r.sync() // the collector records in the same catalogs, and has the late jobs
+	r.awaitCollector() // the collector records in the same catalogs, and has the late jobs
 	for _, t := range r.targets {
 		if t.isDropped() || t.catalog == nil || r.opts.DryRun || r.ctx.Err() != nil {
 			continue

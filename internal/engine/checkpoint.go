@@ -42,8 +42,8 @@ func (t *target) makeCheckpoints(r *run) {
 		}
 		clock.At(timing.Flush, t.place())
 		if err := t.checkpoint(r, asked); err != nil {
-			t.dropUnwritten(r, "", err)
-			r.reportUnwritten(t, err)
+			t.dropFlushFailed(r, "", err)
+			r.reportUnflushed(t, err)
 		}
 		clock.Did(0)
 		clock.At(timing.Idle, timing.None)
@@ -68,11 +68,11 @@ func (t *target) flushLog(r *run) {
 	}
 }
 
-// dropUnwritten drops a destination after its device failed to take written data. Data that no
+// dropFlushFailed drops a destination after its device failed to take written data. Data that no
 // earlier checkpoint covers may be lost. The caller must not flush again: the kernel reports a
 // writeback error once, and success afterwards.
-func (t *target) dropUnwritten(r *run, path string, err error) {
-	t.unwritten.Store(true)
+func (t *target) dropFlushFailed(r *run, path string, err error) {
+	t.flushFailed.Store(true)
 	t.drop(r, path, fmt.Errorf("written data cannot be flushed to the device: %w", err))
 }
 
@@ -88,7 +88,7 @@ func (t *target) checkpoint(r *run, flush bool) error {
 			// device may have received it.
 			t.behind.Drain()
 		}
-		if t.unwritten.Load() {
+		if t.flushFailed.Load() {
 			return errReported
 		}
 		return nil

@@ -34,6 +34,7 @@ type result struct {
 	unlisted bool // no manifest lists the entry
 }
 
+// targetResult is the outcome of one entry at one destination.
 type targetResult struct {
 	target   *target
 	done     outcome
@@ -62,7 +63,7 @@ func (r *run) collect() {
 			r.deliverEntry(m.result)
 			r.undone.account(r.targets, m.result)
 			r.results.Put(m.result)
-		case r.mode.record(r, *m.event):
+		case r.mode.record(r, *m.event): // otherwise the event is ignored
 			r.count(*m.event)
 			r.undone.event(*m.event)
 			r.deliver(*m.event)
@@ -78,14 +79,15 @@ func (r *run) dropLines(t *target, drop func(*catalog.Catalog)) {
 	}
 }
 
-// sync waits until the collector has processed all messages that were sent before. Until the next
+// awaitCollector waits until the collector has processed all messages that were sent before. Until the next
 // message is sent, the caller may use the data of the collector.
-func (r *run) sync() {
+func (r *run) awaitCollector() {
 	done := make(chan struct{})
 	r.messages <- message{do: func() { close(done) }}
 	<-done
 }
 
+// deliver calls Options.Report.
 func (r *run) deliver(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
@@ -107,6 +109,7 @@ func (r *run) deliverEntry(f *result) {
 	r.opts.Each(e)
 }
 
+// count counts an event in the summary.
 func (r *run) count(e Event) {
 	switch e.Kind {
 	case EventFailed, EventTargetLost:
@@ -125,31 +128,17 @@ func (r *run) count(e Event) {
 	}
 }
 
-// account counts an entry once, by its best outcome, and reports the outcome at each
+// account counts an entry once, by its best outcome. It records and reports the outcome at each
 // destination.
 func (r *run) account(f *result) {
 	s := r.summary
 	var copied, linked, skipped, listed, known bool
 	var entry Counts // of this entry at all destinations
 	for _, t := range f.targets {
+		r.recordAt(f, t)
 		known = known || t.known
-		if t.fresh && !r.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
-			t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
-		}
-		if t.digests != nil {
-			t.target.toVerify.add(1, f.size)
-			listed = true
-		}
-		if !r.opts.DryRun && t.target.catalog != nil {
-			r.recordLine(f, t)
-		}
-		if t.backedUp {
-			t.target.backup.kept.Add(1)
-		}
+		listed = listed || t.digests != nil
 		entry.add(t)
-		t.target.counts.add(t)
-		t.target.durables.addResult(f.kind, t)
-		t.target.copied.add(f, t)
 		e := Event{Kind: EventCopied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.digests}
 		switch t.done {
 		case outCreated, outReplaced:
@@ -190,6 +179,26 @@ func (r *run) account(f *result) {
 	}
 }
 
+// recordAt records the outcome of an entry at one destination: in its log, its catalog and its
+// counts.
+func (r *run) recordAt(f *result, t targetResult) {
+	if t.fresh && !r.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
+		t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
+	}
+	if t.digests != nil {
+		t.target.toVerify.add(1, f.size)
+	}
+	if !r.opts.DryRun && t.target.catalog != nil {
+		r.recordLine(f, t)
+	}
+	if t.backedUp {
+		t.target.backup.kept.Add(1)
+	}
+	t.target.counts.add(t)
+	t.target.syncList.addResult(f.kind, t)
+	t.target.copied.add(f, t)
+}
+
 // recordLine records the outcome of an entry in the catalog of one destination.
 func (r *run) recordLine(f *result, t targetResult) {
 	c := t.target.catalog
@@ -217,7 +226,7 @@ func (r *run) countPresent(f *result) {
 		case outNothing:
 			continue
 		case outConflict:
-			t.target.left++
+			t.target.conflicting++
 		default:
 			t.target.present++
 			t.target.presentBytes.Add(f.size)
@@ -257,7 +266,7 @@ func (r *run) sendResult(e *entry) {
 		targets: f.targets[:0],
 	}
 	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
-	cut := r.stopped() // the file may have been interrupted
+	interrupted := r.stopped() // unless it has an outcome at a destination
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
@@ -272,7 +281,7 @@ func (r *run) sendResult(e *entry) {
 				t.alias = e.dir.Join(other)
 			}
 		}
-		cut = cut && t.done == outNothing
+		interrupted = interrupted && t.done == outNothing
 		f.targets = append(f.targets, t)
 	}
 	select {
@@ -282,7 +291,7 @@ func (r *run) sendResult(e *entry) {
 		r.messages <- message{result: f}
 		e.clock.Resume()
 	}
-	if e.kind == fsys.Regular && !cut {
+	if e.kind == fsys.Regular && !interrupted {
 		r.counters.Files.Add(1)
 		rest := e.meta.info.Size - e.counted
 		counters.Grow(&r.counters.Unread, max(rest, 0)) // the run did not read these bytes, so rates exclude them
@@ -298,6 +307,7 @@ func (r *run) reason(e *entry, p *transfer) string {
 	return reasonOf(p.observed, p.decision, p.content.fresh, p.result.done)
 }
 
+// report sends an event to the collector. With --fail-fast, a failure then ends the run.
 func (r *run) report(e Event) {
 	if r.opts.FailFast && (e.Kind == EventFailed || e.Kind == EventTargetLost || e.Kind == EventMismatch) {
 		defer r.cancel(errFailFast)
@@ -360,6 +370,12 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 	r.report(fileEvent(EventFailed, path, t.Given, stage, err))
 }
 
+// mismatch reports a file at a destination whose content does not match its expected digest.
+func (r *run) mismatch(t *target, path string, err error) {
+	r.report(fileEvent(EventMismatch, path, t.Given, failure.StageVerify, err))
+}
+
+// conflict reports an entry that is left unchanged at one destination because of a conflict.
 func (r *run) conflict(t *target, path string, c *conflictError) {
 	r.report(Event{Kind: EventConflict, Path: path, Target: t.Given, Err: c, Hint: c.policy(), Next: c.next})
 }

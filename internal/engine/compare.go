@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -19,39 +20,14 @@ func (r *run) compare(e *entry) error {
 	if !e.has(stateComparing) {
 		return nil
 	}
-	var open []*comparison
-	for p := range e.in(stateComparing) {
-		e.clock.At(timing.Read, p.target.place())
-		f, info, err := p.dir.Open(p.name)
-		if err != nil {
-			r.failTransfer(e, p, failure.StageRead, err)
-			continue
+	open, err := r.openExisting(e)
+	defer func() {
+		for _, c := range open {
+			c.file.Close()
 		}
-		defer f.Close()
-		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
-		c.differs = !c.regular || info.Size != e.meta.info.Size
-		if p.decision.suspect && (!c.differs || p.decision.replacePartial) {
-			// The page cache and the device may hold different data after an interrupted run.
-			// A file whose data did not reach the device, or that the device cannot return, is
-			// copied again.
-			if _, err := f.DropCache(); err != nil {
-				c.differs = true
-			}
-		}
-		if p.decision.written != nil && !c.differs {
-			if proved, err := r.proveWhole(e, c, info); err != nil {
-				return err
-			} else if proved {
-				continue
-			}
-		}
-		if r.drops() {
-			f.SetUncached(true)
-		}
-		open = append(open, c)
-	}
-	if len(open) == 0 {
-		return nil
+	}()
+	if err != nil || len(open) == 0 {
+		return err
 	}
 	if err := r.openContent(e); err != nil {
 		return err
@@ -66,7 +42,7 @@ func (r *run) compare(e *entry) error {
 	if err != nil {
 		return err
 	}
-	broken := e.digests != nil && !r.isExpected(e, e.digests)
+	broken := e.digests != nil && !r.checkExpected(e, e.digests)
 	for _, c := range open {
 		r.endStep(e, c.transfer, r.endComparison(e, c, broken))
 	}
@@ -76,6 +52,47 @@ func (r *run) compare(e *entry) error {
 		}
 	}
 	return nil
+}
+
+// openExisting opens the existing files of all transfers that are in stateComparing. A file that
+// an interrupted run is proved to have copied completely needs no comparison: its transfer leaves
+// the state. The caller closes the files, also after an error.
+func (r *run) openExisting(e *entry) (open []*comparison, err error) {
+	for p := range e.in(stateComparing) {
+		e.clock.At(timing.Read, p.target.place())
+		f, info, err := p.dir.Open(p.name)
+		if err != nil {
+			r.failTransfer(e, p, failure.StageRead, err)
+			continue
+		}
+		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
+		c.differs = !c.regular || info.Size != e.meta.info.Size
+		if p.decision.suspect && (!c.differs || p.decision.replacePartial) {
+			// The page cache and the device may hold different data after an interrupted run.
+			// A file whose data did not reach the device, or that the device cannot return, is
+			// copied again.
+			if _, err := f.DropCache(); err != nil {
+				c.differs = true
+			}
+		}
+		if p.decision.written != nil && !c.differs {
+			proved, err := r.proveWhole(e, c, info)
+			if err != nil || proved {
+				f.Close()
+			}
+			if err != nil {
+				return open, err
+			}
+			if proved {
+				continue
+			}
+		}
+		if r.drops() {
+			f.SetUncached(true)
+		}
+		open = append(open, c)
+	}
+	return open, nil
 }
 
 // endComparison carries out the decision for an equal file, or that for a different one. broken
@@ -109,7 +126,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		return inStage(failure.StageSync, err)
 	}
 	if p.decision.equal == actKeep {
-		if err := r.accepts(e, p); err != nil {
+		if err := r.checkAccepted(e, p); err != nil {
 			return err
 		}
 	}
@@ -194,7 +211,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 	}
 	err := p.target.sync(f)
 	if err != nil {
-		p.target.keepLog.Store(true)
+		p.target.keepJournal.Store(true)
 	}
 	return err
 }
@@ -206,6 +223,26 @@ type comparison struct {
 	regular  bool // it is a regular file
 	differs  bool
 	err      error
+}
+
+// needsMore reports whether the comparison needs the rest of the source. It does as long as the file
+// does not differ, and if an earlier manifest line has to be compared with the source's digests.
+func (c *comparison) needsMore() bool {
+	return c.err == nil && (!c.differs || c.transfer.decision.line.Any())
+}
+
+// read reads the destination's file at the offset off into buf, and compares it with want, the
+// bytes of the source there. If want is shorter than buf, it is the end of the source.
+func (c *comparison) read(e *entry, want, buf []byte, off int64) {
+	e.clock.At(timing.Read, c.transfer.target.place())
+	// At the end of the source, read one byte more: the other file may be longer.
+	n, err := c.file.ReadAt(buf[:min(len(want)+1, len(buf))], off)
+	if err != nil {
+		c.err = failure.At(err, off+int64(n))
+	}
+	e.clock.Did(int64(n))
+	isLonger := len(want) < len(buf) && n > len(want)
+	c.differs = err == nil && (n < len(want) || isLonger || !bytes.Equal(want, buf[:len(want)]))
 }
 
 // readBeside reads the source and the destinations' files at the same offsets and compares
@@ -227,11 +264,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	}
 	r.uncount(e)
 	for off := int64(0); ; {
-		going := false
-		for _, c := range open {
-			going = going || c.err == nil && (!c.differs || c.transfer.decision.line.Any())
-		}
-		if !going {
+		if !slices.ContainsFunc(open, (*comparison).needsMore) {
 			return nil, nil
 		}
 		if err := r.ctx.Err(); err != nil {
@@ -252,17 +285,9 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 			e.clock.Did(int64(n))
 		}
 		for _, c := range open {
-			if c.differs || c.err != nil {
-				continue
+			if !c.differs && c.err == nil {
+				c.read(e, b.Buf[:n], b.Buf[half:2*half], off)
 			}
-			e.clock.At(timing.Read, c.transfer.target.place())
-			// At the end of the source, read one byte more: the other file may be longer.
-			m, err := c.file.ReadAt(b.Buf[half:half+min(n+1, half)], off)
-			if err != nil {
-				c.err = failure.At(err, off+int64(m))
-			}
-			e.clock.Did(int64(m))
-			c.differs = err == nil && (m < n || n < half && m > n || !bytes.Equal(b.Buf[:n], b.Buf[half:half+n]))
 		}
 		off += int64(n)
 		e.counted += int64(n)

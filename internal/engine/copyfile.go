@@ -153,8 +153,9 @@ func (r *run) prepareSource(e *entry) error {
 // unshareKept replaces a kept file if updating its metadata would also change other names of
 // that file. The replacement is a link to the group's primary, or a new file. Policy "protect"
 // replaces no file that differs, so a file whose content was not compared is compared first. That
-// is also done for a file that is to become a link of the primary.
-func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
+// is also done for a file that is to become a link of the primary. goesBack means that a transfer
+// has returned to stateComparing.
+func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
@@ -164,10 +165,10 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 			apart, err = r.isApart(e, p, group)
 		}
 		switch {
-		case (shares || apart) && r.mayDiffer(e, p):
+		case (shares || apart) && r.mustCompareFirst(e, p):
 			p.decision = p.decision.compareInstead()
 			p.become(stateComparing)
-			anyUnread = true
+			goesBack = true
 		case shares || apart:
 			var linked bool
 			if linked, err = r.linkKept(e, p, group); !linked && shares && err == nil {
@@ -176,12 +177,12 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (anyUnread bool) {
 		}
 		r.endStep(e, p, err)
 	}
-	return anyUnread
+	return goesBack
 }
 
-// mayDiffer reports whether policy "protect" forbids to replace an existing file that is up to
-// date by size and time, because its content was not compared.
-func (r *run) mayDiffer(e *entry, p *transfer) bool {
+// mustCompareFirst reports whether an existing file that is up to date by size and time has to be
+// compared before it may be replaced: policy "protect" replaces no other content.
+func (r *run) mustCompareFirst(e *entry, p *transfer) bool {
 	return r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh
 }
 
@@ -213,17 +214,18 @@ func (r *run) move(e *entry) error {
 }
 
 // recheckKept checks the transfers that would keep the digests of an earlier run. If these differ
-// from the digests that this run has computed, the transfer returns to stateComparing.
-func (e *entry) recheckKept() (anyRecheck bool) {
+// from the digests that this run has computed, the transfer returns to stateComparing, and goesBack
+// is true.
+func (e *entry) recheckKept() (goesBack bool) {
 	for p := range e.in(stateKeeping) {
 		if e.contradicts(p.content.digests) {
 			p.decision = p.decision.compareInstead()
 			p.content = content{}
 			p.become(stateComparing)
-			anyRecheck = true
+			goesBack = true
 		}
 	}
-	return anyRecheck
+	return goesBack
 }
 
 // keepAll finishes the transfers whose existing file has the source's content.

@@ -19,7 +19,7 @@ const (
 	actCreate          // the name is free
 	actReplace         // replace the existing entry
 	actKeep            // keep the existing entry, which is up to date; update its metadata if needed
-	actLeave           // leave the existing entry unchanged: policy "never"
+	actLeave           // leave the existing entry unchanged: policy "never"; reports call it "kept"
 	actCompare         // compare the content, which decides between two other actions
 	actConflict        // leave the existing entry unchanged and report a conflict
 )
@@ -317,7 +317,7 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 		}
 		return j
 	}
-	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.Settled(path))
+	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.ListsInPlace(path))
 	if j.suspect {
 		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests

@@ -20,8 +20,18 @@ type destDir struct {
 	parent *destDir // nil for the root
 	src    *walk.Dir
 
-	mu     sync.Mutex
-	state  destState
+	// mu is held while the directory is prepared. Later, it guards the fields up to claimedBy.
+	mu    sync.Mutex
+	state destState
+	// existing contains the names that were in the directory before the run; nil if it is empty.
+	existing  *nameSet
+	owner     fsys.Info // owner, group and mode that new files get here
+	ownerSet  bool
+	askedMode uint32            // the mode that was requested for the file from which owner was read
+	appeared  map[string]bool   // names that another process has made during the run
+	claimedBy map[string]string // existing name → the name in the source that the file system treats as equal to it
+
+	// Preparing the directory sets these. They do not change until the walk leaves it.
 	handle *fsys.Handle
 	info   fsys.Info
 	system *fileSystem // of the directory, once it is open
@@ -30,21 +40,14 @@ type destDir struct {
 	fresh bool
 	// empty: this run created the directory, or would in a real run, so it contains only entries of
 	// this run.
-	empty bool
-	// existing contains the names that were in the directory before the run; nil if it is empty.
-	existing *nameSet
+	empty    bool
+	inherits bool // new entries get an ACL from its default ACL
 	// originalMode is restored when the walk leaves a directory that does not get the source's
 	// metadata.
 	originalMode uint32
-	tookOver     bool   // it was read-only and was made writable
-	refreshed    string // the kinds of metadata that this run updated, as text for people; "" for none
+	tookOver     bool // it was read-only and was made writable
 
-	owner     fsys.Info // owner, group and mode that new files get here
-	ownerSet  bool
-	askedMode uint32            // the mode that was requested for the file from which owner was read
-	inherits  bool              // new entries get an ACL from its default ACL
-	appeared  map[string]bool   // names that another process has made during the run
-	claimedBy map[string]string // existing name → the name in the source that the file system treats as equal to it
+	refreshed string // the kinds of metadata that leaveDest updated, as text for people; "" for none
 
 	backup backupState
 }
@@ -109,16 +112,11 @@ func (dd *destDir) release(dir *fsys.Dir) {
 	}
 }
 
+// prepare makes or opens the directory, and reports an error.
 func (dd *destDir) prepare(r *run) destState {
 	t := dd.target
 	if dd.parent == nil {
-		if t.root == nil {
-			dd.fresh, dd.empty = true, true
-			return destAbsent
-		}
-		dd.handle, dd.empty = t.handle, t.created
-		dd.fresh = dd.empty || t.absentInPlan(dd.src)
-		return dd.inspect(r, t.root)
+		return dd.prepareRoot(r)
 	}
 	switch dd.parent.ready(r) {
 	case destAbsent:
@@ -154,19 +152,9 @@ func (dd *destDir) prepare(r *run) destState {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.fresh = dd.empty || t.absentInPlan(dd.src)
 	info, err := dir.Stat()
-	if err == nil && dd.fresh && !t.isOwnWork(info) {
-		err = errExchanged
-	}
-	if err == nil && t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info) {
-		dd.fresh = true // an interrupted run created it
-	}
-	if err == nil && (info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID) {
-		err = errIsSource
-	}
-	if err == nil && t.backup.is(info.ID) {
-		err = errIsBackup
+	if err == nil {
+		err = dd.recognize(r, info)
 	}
 	if err != nil {
 		dir.Close()
@@ -176,6 +164,38 @@ func (dd *destDir) prepare(r *run) destState {
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
 	defer dd.handle.Release()
 	return dd.inspect(r, dir)
+}
+
+// prepareRoot is prepare for the root of the destination, which is open already.
+func (dd *destDir) prepareRoot(r *run) destState {
+	t := dd.target
+	if t.root == nil {
+		dd.fresh, dd.empty = true, true
+		return destAbsent
+	}
+	dd.handle, dd.empty = t.handle, t.created
+	dd.fresh = dd.empty || t.absentInPlan(dd.src)
+	return dd.inspect(r, t.root)
+}
+
+// recognize finds out whether this copy has created the directory, which was just opened and which
+// info describes. The error says why nothing may be copied into it.
+func (dd *destDir) recognize(r *run, info fsys.Info) error {
+	t := dd.target
+	dd.fresh = dd.empty || t.absentInPlan(dd.src)
+	switch {
+	case dd.fresh && !t.isOwnWork(info):
+		return errExchanged
+	case t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info):
+		dd.fresh = true // an interrupted run created it
+	}
+	switch {
+	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID:
+		return errIsSource
+	case t.backup.is(info.ID):
+		return errIsBackup
+	}
+	return nil
 }
 
 // errIsSource is the error for a destination directory that is the source's root, or that is the
@@ -220,6 +240,13 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	if !fsys.IsSymlinkRefusal(err) {
 		return nil, err
 	}
+	return dd.replaceLink(r, up, name)
+}
+
+// replaceLink replaces a symbolic link that has the name of the directory, under policy "always".
+// Otherwise, and for an entry of another type, the error is a *conflictError. In a dry run,
+// replaceLink returns nil without an error.
+func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	have, err := up.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -251,6 +278,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	return dd.make(up, name)
 }
 
+// make creates and opens the directory. Its mode is widened when it is complete.
 func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 	if err := up.MkdirUnfinished(name); err != nil {
 		return nil, err
@@ -317,7 +345,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	}
 	err = dd.target.log.RemoveTemporaries(dir, reserved)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
-		dd.target.keepLog.Store(true)
+		dd.target.keepJournal.Store(true)
 		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
 		return nil
 	}

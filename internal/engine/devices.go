@@ -135,7 +135,7 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 		return
 	}
 	path := e.path
-	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropUnwritten(r, path, err) })
+	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropFlushFailed(r, path, err) })
 }
 
 // addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If

@@ -3,10 +3,10 @@
 // Data flows one way. A walk lists the source, and workers read each file once. Each block
 // goes to every digest and every destination. A complete file is committed and recorded:
 //
-//	walk ──jobs──▶ workers: one entry each ──messages──▶ collector ──▶ manifests, summary
+//	walk ──jobs──▶ workers: one entry each ──results──▶ collector ──▶ manifests, summary
 //	                 │
 //	                 ├─ small files, or all cores busy: read → hash → write, in one buffer
-//	                 ├─ otherwise: the worker reads ──piece──▶ lane: digest
+//	                 ├─ otherwise: the worker reads ──block──▶ lane: digest
 //	                 │                              ├────────▶ lane: writer of destination 1
 //	                 │                              └────────▶ lane: writer of destination 2 ...
 //	                 └─ a clone, or copied by the system: the file is read only to be hashed
@@ -24,14 +24,17 @@
 //   - collect.go: records the results
 //   - finish.go: ends the run
 //
-// Four other packages do parts of a run: route resolves the paths, resume has the journal,
-// catalog has the manifests, and readback reads the destinations again. A file here with the
-// name of one of these packages calls it.
+// Four other packages do parts of a run:
+//
+//   - route resolves the paths; engine.go calls it
+//   - resume has the journal: resume.go, checkpoint.go, partial.go
+//   - catalog has the manifests: catalog.go
+//   - readback reads the destinations again: verify.go
 //
 // # Five rules of the pipeline
 //
-//  1. The sender closes its channel, once, in the function that made it, on
-//     every path.
+//  1. Each channel is closed once, on every path: by its sender, or by the function
+//     that has waited for all senders.
 //  2. Only producers watch the context. Consumers drain until close, even after
 //     their own error, and release every block.
 //  3. A block has one writer until it is sent. From then on it is read-only; the
@@ -55,6 +58,9 @@
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole
 //   - commit: giving a complete file its final name
+//   - keep: leave an existing file that has the source's content, and update its metadata (actKeep,
+//     stateKeeping, keep.go)
+//   - leave: do not touch an existing entry (actLeave, outLeft). Reports call such an entry "kept"
 //   - late file: a file of the source with the name of a manifest of this run; it is copied last
 //   - result: the outcome of an entry at all targets, as the collector records it; a
 //     targetResult is the part of one target

@@ -61,7 +61,7 @@ type run struct {
 	jobs      chan job
 	messages  chan message
 	summary   *Summary
-	undone    undone // only the collector uses it until run.sync returns
+	undone    undone // only the collector uses it until run.awaitCollector returns
 
 	bagMode      bagMode
 	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
@@ -69,7 +69,7 @@ type run struct {
 	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration // nil if the source has no valid bagit.txt
 	emptyDirs    fewNames         // of the source; only the collector uses it
-	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.sync returns
+	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.awaitCollector returns
 	warned       kindSet          // warnings that concern the whole run and were reported
 }
 
@@ -103,7 +103,7 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	if bagMode == bagMake {
 		places.Payload = bag.PayloadName
 	}
-	if bagMode != bagNone || !m.rules(o).completes { // a bag's manifests have fixed names, and a task writes none
+	if bagMode != bagNone || !m.rules(o).completes { // refuse no names of manifests: a bag's manifests have fixed names, and a task writes none
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -129,43 +129,11 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 		r.source.Close()
 		return nil, err
 	}
-	r.memory = fsys.Memory()
-	r.sheet = timing.NewSheet(len(rt.Destinations))
-	r.clock = r.sheet.Clock()
-	r.pipe = &pipe.Pipe{
-		Pool:      pipe.NewPool(opts.BlockSize, opts.Memory),
-		QueueSize: opts.QueueSize,
-		KeepHoles: opts.Sparse == SparseAuto,
-		Bytes:     &c.Bytes,
-	}
-	r.sets.New = func() any { return hash.NewSet(opts.Hashes) }
-	if opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = pipe.NewLimiter(opts.BytesPerSecond, opts.BlockSize)
-	}
-	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(rt.Destinations), opts.pendingLinksMemory, r.newPendingLinksFile)
-	r.jobs = make(chan job, jobsAhead)
-	r.undone = r.newUndone()
+	r.prepare(begun)
 
 	var collector sync.WaitGroup
 	collector.Go(r.collect)
-	var stopped bool
-	r.clock.At(timing.List, timing.Source)
-	r.openManifests()
-	r.holdDeclaration()
-	r.warnHistories()
-	err = r.openTargets()
-	if err == nil {
-		r.chargeMemory()
-		r.measureSpace()
-		r.showDestinations()
-		r.startBackground()
-		r.clock.At(timing.Read, timing.Source)
-		r.work() // closes the source
-		stopped = r.finish()
-	} else {
-		r.source.Close()
-	}
+	stopped, err := r.copy()
 	r.close()
 	close(r.messages)
 	collector.Wait()
@@ -225,6 +193,48 @@ func (r *run) examineSource() error {
 // the workers and the collector. It evens out their speeds and bounds their memory.
 const jobsAhead = 256
 
+// prepare makes what the goroutines of the run share.
+func (r *run) prepare(begun time.Time) {
+	o := r.opts
+	r.memory = fsys.Memory()
+	r.sheet = timing.NewSheet(len(r.route.Destinations))
+	r.clock = r.sheet.Clock()
+	r.pipe = &pipe.Pipe{
+		Pool:      pipe.NewPool(o.BlockSize, o.Memory),
+		QueueSize: o.QueueSize,
+		KeepHoles: o.Sparse == SparseAuto,
+		Bytes:     &r.counters.Bytes,
+	}
+	r.sets.New = func() any { return hash.NewSet(o.Hashes) }
+	if o.BytesPerSecond > 0 {
+		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, o.BlockSize)
+	}
+	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
+	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(r.route.Destinations), o.pendingLinksMemory, r.newPendingLinksFile)
+	r.jobs = make(chan job, jobsAhead)
+	r.undone = r.newUndone()
+}
+
+// copy opens the destinations, copies to them and completes them. It closes the source. The error
+// is a refusal: then nothing was copied.
+func (r *run) copy() (stopped bool, err error) {
+	r.clock.At(timing.List, timing.Source)
+	r.openManifests()
+	r.holdDeclaration()
+	r.warnHistories()
+	if err := r.openTargets(); err != nil {
+		r.source.Close()
+		return false, err
+	}
+	r.chargeMemory()
+	r.measureSpace()
+	r.showDestinations()
+	r.startBackground()
+	r.clock.At(timing.Read, timing.Source)
+	r.work() // closes the source
+	return r.finish(), nil
+}
+
 // chargeMemory counts the time of file systems in memory as CPU time, because no device
 // is waited for there.
 func (r *run) chargeMemory() {
@@ -260,7 +270,7 @@ func (r *run) work() {
 	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
 	r.links.pendingLinks.close()                    // the other names of these files are not in the tree
 	for _, t := range r.targets {
-		r.learnOwner(t)
+		r.adoptRoot(t)
 	}
 	root.Done()
 	stopScan()
@@ -295,6 +305,7 @@ func (r *run) worker() {
 	}
 }
 
+// close closes the manifests and destinations, and ends the goroutines of the devices.
 func (r *run) close() {
 	if r.manifests != nil {
 		r.manifests.Close()

@@ -69,8 +69,8 @@ func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 	return e
 }
 
-// process copies one entry of the source to all destinations. The caller holds the entry's
-// directory, and must not use the entry afterwards.
+// process opens one entry of the source, and copies it to all destinations. The caller holds the
+// entry's directory, and must not use the entry afterwards.
 func (r *run) process(e *entry) {
 	if err := r.openSource(e); err != nil {
 		r.failSource(e, failure.StageOpen, err)

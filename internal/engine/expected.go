@@ -49,9 +49,9 @@ func (r *run) findExpected(e *entry) {
 	}
 }
 
-// isExpected reports whether digests, which were computed from the source, match the source's own
-// manifests. It reports a mismatch once for each entry.
-func (r *run) isExpected(e *entry, digests hash.Digests) bool {
+// checkExpected reports whether digests, which were computed from the source, match the source's
+// own manifests. If not, it sends the mismatch to the collector, once for each entry.
+func (r *run) checkExpected(e *entry, digests hash.Digests) bool {
 	if e.broken || e.expected.Met(digests) {
 		return !e.broken
 	}

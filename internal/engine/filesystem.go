@@ -223,7 +223,7 @@ func granularityOf(got, set fsys.Time) int64 {
 func (s *fileSystem) removeProbe(dir *fsys.Dir, p *fsys.Pending, before fsys.Info) {
 	named := p.Name() != ""
 	if p.Abort() && s.target.log != nil {
-		s.target.keepLog.Store(true) // the file remains; a later run finds it by the journal's id and removes it
+		s.target.keepJournal.Store(true) // the file remains; a later run finds it by the journal's id and removes it
 	}
 	if named {
 		_ = dir.SetTimes(before.Atime, before.Mtime, before.Btime) // an error costs only the times of a directory

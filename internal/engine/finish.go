@@ -23,7 +23,7 @@ func (r *run) stopped() bool {
 // requested, and writes the manifests. The result is that of stopped.
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
-	r.sync() // no worker runs any more, so this goroutine may now use the collector's data
+	r.awaitCollector() // no worker runs any more, so this goroutine may now use the collector's data
 	r.undone.end(r.ctx.Err() != nil)
 	r.stopCheckpoints()
 	r.clock.At(timing.Idle, timing.None)
@@ -41,7 +41,7 @@ func (r *run) finish() (stopped bool) {
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}
-	r.counters.Phase.Store(int32(counters.PhaseFlushing))
+	r.counters.Phase.Store(int32(counters.PhaseFlushing)) // r.verify has set another one
 	if !r.stopped() {
 		r.mode.replay(r)
 	}
@@ -49,17 +49,11 @@ func (r *run) finish() (stopped bool) {
 	if !stopped {
 		r.sealBags(durable)
 	}
-	r.sync()
+	r.awaitCollector()
 	r.summary.Total = r.total()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := TargetSummary{Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.left, Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached}
-		if lost := t.lost.Load(); lost != nil {
-			s.Lost = *lost
-		}
-		if t.backup != nil {
-			s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
-		}
+		s := t.summarize()
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure
@@ -101,7 +95,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.behind != nil {
 		t.behind.Drain()
 	}
-	if t.unwritten.Load() { // which was reported
+	if t.flushFailed.Load() { // which was reported
 		return false
 	}
 	if r.stopped() {
@@ -109,9 +103,9 @@ func (r *run) flushTarget(t *target) bool {
 	}
 	err := t.flush(r)
 	if err != nil {
-		t.unwritten.Store(true)
+		t.flushFailed.Store(true)
 		r.failEnd(t, failure.StageSync, err)
-		r.reportUnwritten(t, err)
+		r.reportUnflushed(t, err)
 		return false
 	}
 	if t.group != nil {
@@ -126,12 +120,12 @@ func (r *run) flushTarget(t *target) bool {
 		err = t.log.Checkpoint(t.syncNames)
 	}
 	if err != nil {
-		t.unwritten.Store(true)
+		t.flushFailed.Store(true)
 		r.failEnd(t, failure.StageSync, err)
 		return false
 	}
 	r.reportLog(t)
-	return !t.unwritten.Load()
+	return !t.flushFailed.Load()
 }
 
 // finishTarget writes the manifests of a destination on which everything is
@@ -156,9 +150,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	}
 	r.markIncomplete(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
-	// Without the journal, the next run would not know that a run of Sealift made the root.
-	stays := t.unmarked || !complete && !t.bag.sealed || t.keepLog.Load() || t.log.Failed() || t.rootOurs && t.rootMeta == nil ||
-		t.log.Interrupted && r.leavesOut(t)
+	stays := r.needsJournal(t, complete)
 	err = t.removeLeftovers()
 	if err == nil && !stays {
 		err = t.certify(written)
@@ -172,6 +164,26 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		r.closeTarget(t)
 	}
 	return written
+}
+
+// writeManifests writes the manifests of a destination. If the copy is complete, it then
+// writes the generations of its histories, or its media hash list.
+func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
+	written, err := t.catalog.Write()
+	if r.histories == nil && r.opts.MediaList == nil || err != nil {
+		return written, err
+	}
+	r.awaitCollector()
+	if r.undone == nil || !r.undone[t.index].Complete() {
+		return written, nil
+	}
+	var more []catalog.Written
+	if r.histories != nil {
+		more, err = t.catalog.WriteHistory()
+	} else {
+		more, err = t.catalog.WriteMediaList()
+	}
+	return append(written, more...), err
 }
 
 // closeTarget removes the journal of a destination whose manifests are written, and sets the
@@ -207,6 +219,10 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
 		isNew := t.created || t.madeByPlan
+		if have.IsUnfinished() && r.opts.Preserve&PreserveTimes != 0 {
+			// apply sets the times after the mode, which shows the next run that a killed run made root.
+			_ = t.root.SetTimes(meta.info.Atime, meta.info.Mtime, meta.info.Btime) // apply reports it
+		}
 		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
@@ -232,10 +248,25 @@ func (t *target) certify(written []catalog.Written) error {
 	return t.log.Certify(digests)
 }
 
+// needsJournal reports whether a later run needs the journal of a destination whose manifests are
+// written. complete is the result of bagIsComplete.
+func (r *run) needsJournal(t *target, complete bool) bool {
+	switch {
+	case t.unmarked: // only the journal shows that the copy is incomplete
+	case !complete && !t.bag.sealed: // the next run completes the bag
+	case t.keepJournal.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
+	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
+	case t.log.Interrupted && r.leavesOut(t):
+	default:
+		return false
+	}
+	return true
+}
+
 // leavesOut reports whether an interrupted run may have left files at the destination that this
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
-	r.sync()
+	r.awaitCollector()
 	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
 }
 
@@ -245,20 +276,22 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if !t.isDropped() && !t.unwritten.Load() && r.opts.Sync != SyncNone && t.log.WorthKeeping() {
+	if !t.isDropped() && !t.flushFailed.Load() && r.opts.Sync != SyncNone && t.log.WorthKeeping() {
 		t.log.RecordKept()
 		if err := t.checkpoint(r, false); err != nil {
-			t.dropUnwritten(r, "", err)
+			t.dropFlushFailed(r, "", err)
 		}
 	}
-	if t.planned {
-		return
+	switch {
+	case t.planned: // the merge removes the journal
+	case t.unmarked: // only the journal shows that the copy is incomplete
+	case t.rootOurs: // the next run would not know that Sealift made the root
+	case t.log.WorthKeeping():
+	case t.catalog != nil && t.catalog.HasAside(): // the journal shows which lines of that manifest are still right
+	default:
+		t.log.Close()
+		_ = t.journal.Remove() // it is empty, so the next run does not need it
 	}
-	if t.unmarked || t.rootOurs || t.log.WorthKeeping() || t.catalog != nil && t.catalog.Unsettled() {
-		return
-	}
-	t.log.Close()
-	_ = t.journal.Remove() // it is empty, so the next run does not need it
 }
 
 var (

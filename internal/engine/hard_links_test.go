@@ -1,14 +1,20 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -62,6 +68,44 @@ func TestNamesOfOneFileStayOneFileWhenTheMetadataChanges(t *testing.T) {
 				require.Equal(t, want.ModTime(), have.ModTime())
 				require.Equal(t, want.Mode(), have.Mode())
 			})
+		}
+	}
+}
+
+// A copy with policy "never" is killed before any of its operations. The next one adds links to the
+// names that the killed one has made, so all names stay one file.
+func TestNamesOfOneFileStayOneFileAfterAKill(t *testing.T) {
+	t.Parallel()
+	base := treetest.MemoryDir(t)
+	src := filepath.Join(base, "src")
+	pair, at := treetest.Linked("pair"), treetest.Mtime(time.Unix(1_600_000_000, 0))
+	treetest.Create(t, src, treetest.Dir{
+		"a": treetest.File("content", pair, at),
+		"d": treetest.Dir{"b": treetest.File("content", pair, at), "c": treetest.File("content", pair, at)},
+		"e": treetest.File("content", pair, at),
+	})
+	killed := errors.New("killed")
+	for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {
+		for n := int64(1); ; n++ {
+			dst := filepath.Join(base, fmt.Sprintf("%d-%d", len(hashes), n))
+			var calls atomic.Int64
+			o := options(src, dst)
+			o.Policy, o.Hashes, o.Workers = PolicyNever, hashes, 1
+			o.FS = faultfs.New(func(fsys.Op, string) error {
+				if calls.Add(1) >= n { // everything fails from here on, so nothing is cleaned up
+					return killed
+				}
+				return nil
+			})
+			_, _ = Run(t.Context(), &o, new(counters.Set))
+			o.FS = nil
+			_, err := Run(t.Context(), &o, new(counters.Set))
+			require.NoError(t, err, "operation %d", n)
+			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
+			if t.Failed() || calls.Load() < n {
+				require.False(t, t.Failed(), "operation %d", n)
+				break
+			}
 		}
 	}
 }

@@ -102,12 +102,12 @@ func (r *run) markIncomplete(t *target) {
 	if r.undone == nil || t.journal == nil { // without a journal, the run has not changed the destination
 		return
 	}
-	r.sync()
+	r.awaitCollector()
 	u := r.undone[t.index]
 	if !u.Changed() {
 		return
 	}
-	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != SyncNone && !t.unwritten.Load()
+	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != SyncNone && !t.flushFailed.Load()
 	if u.Complete() {
 		if err := u.Unmark(); err != nil {
 			r.failEnd(t, failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))

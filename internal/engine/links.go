@@ -185,7 +185,7 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{}, nil
 	}
 	primary := &g.primaries[p.target.index]
-	if act == actKeep && p.have.ID != primary.id && r.mayDiffer(e, p) {
+	if act == actKeep && p.have.ID != primary.id && r.mustCompareFirst(e, p) {
 		return targetResult{}, nil
 	}
 	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // showsLinks creates a temporary link, which a dry run must not do
@@ -367,10 +367,9 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 	}
 	for _, p := range e.transfers {
 		l, res := &g.primaries[p.target.index], &p.result
-		ours := res.done != outLeft || res.known // policy "never" must not add links to a file that existed before the run
-		if r.rules.repeated && p.decision.suspect && res.fresh {
-			ours = true // an earlier attempt made the file: it has this content and did not exist before the attempt
-		}
+		// Policy "never" must not add links to a file that existed before the copy. A suspect file with
+		// the source's content is one that an interrupted run has made.
+		ours := res.done != outLeft || res.known || p.decision.suspect && res.fresh
 		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
 			continue
 		}

@@ -19,7 +19,7 @@ import (
 
 // A write through a mapping changes the time of a file late, and never on tmpfs. Whether the
 // run notices the change or not, the file at the destination matches its digest. The short form has
-// one destination or two, in turn; the long form both.
+// one destination and two destinations alternately; the long form has both.
 func TestASourceThatChangesThroughAMapping(t *testing.T) {
 	for n, kind := range []string{"tmpfs", "xfs", "btrfs"} {
 		t.Run(kind, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestASourceThatChangesThroughAMapping(t *testing.T) {
 						n++
 						for _, two := range []bool{false, true} {
 							if !everyInstant() && two != (n%2 == 0) {
-								continue // one of the two in turn
+								continue // alternately one of the two
 							}
 							if copyMapped(t, dir, size, when, reflink, two) {
 								copied++

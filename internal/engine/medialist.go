@@ -64,23 +64,3 @@ func (r *run) mediaListOf(t *target) *catalog.MediaList {
 	l.Creator.Begun = time.Unix(r.begun.Sec, r.begun.Nsec)
 	return l
 }
-
-// writeManifests writes the manifests of a destination. If the copy is complete, it then
-// writes the generations of its histories, or its media hash list.
-func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
-	written, err := t.catalog.Write()
-	if r.histories == nil && r.opts.MediaList == nil || err != nil {
-		return written, err
-	}
-	r.sync()
-	if r.undone == nil || !r.undone[t.index].Complete() {
-		return written, nil
-	}
-	var more []catalog.Written
-	if r.histories != nil {
-		more, err = t.catalog.WriteHistory()
-	} else {
-		more, err = t.catalog.WriteMediaList()
-	}
-	return append(written, more...), err
-}

@@ -301,7 +301,7 @@ func (m *merging) startScan(*run) (stop func()) { return func() {} }
 // merged: that is recorded before the first destination is opened to other copies. Otherwise
 // the shards with failures can be run again.
 func (m *merging) finish(r *run, durable []*target) {
-	r.sync()
+	r.awaitCollector()
 	complete := r.summary.Errors == 0 && r.summary.Mismatches == 0
 	for _, t := range r.targets {
 		complete = complete && t.finished && !t.journalStays
@@ -318,7 +318,7 @@ func (m *merging) finish(r *run, durable []*target) {
 			r.closeTarget(t)
 		}
 	}
-	r.sync()
+	r.awaitCollector()
 	if complete && r.summary.Errors == 0 {
 		if err := m.store.SetClosed(); err != nil {
 			r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as closed: %w", err)))

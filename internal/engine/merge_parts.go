@@ -42,7 +42,7 @@ func (m *merging) replayShard(r *run, index int) error {
 	if err != nil {
 		return err
 	}
-	r.sync() // no other goroutine sends messages, so this one may use the collector's data
+	r.awaitCollector() // no other goroutine sends messages, so this one may use the collector's data
 	counts.addTo(r.summary)
 	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
 	r.seen += counts.Total

@@ -153,7 +153,7 @@ func (c *tasked) finish(s *shard.Store, index int, o shard.AttemptOptions, faile
 		digests[name], err = hex.DecodeString(text)
 		require.NoError(c.t, err)
 	}
-	part := a.NewPart(0)
+	part := a.NewLines(0)
 	defer part.Close()
 	outcomes, err := a.NewOutcomes()
 	require.NoError(c.t, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,16 +120,31 @@ func (r *run) mayHaveXattrs(e *entry) (bool, error) {
 // options ask for it. have describes o now; for a new object, only its owner, group and mode
 // have to be valid, because the times are always set. oldXattrs says that o may have extended
 // attributes already, which are compared. changed reports whether o was changed. apply warns
-// once of each kind of metadata that the destination cannot store; that is no error.
+// once of each kind of metadata that the destination cannot store; that is no error. It sets the mode
+// last, because the mode shows whether a directory is finished: see fsys.Info.IsUnfinished.
 func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
 	before := have.Mode
 	changed, err = r.applyOwner(s, o, m, &have, isNew)
 	if err != nil {
 		return changed, err
 	}
+	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.SameTime(have.Mtime, m.info.Mtime)) {
+		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
+		switch {
+		case err == nil:
+			changed = true
+			if err := r.checkFarTime(s, o, m.info.Mtime); err != nil {
+				return changed, err
+			}
+		case refused(err):
+			s.warn(r, kindTimes, fmt.Errorf("times cannot be kept there: %w", err))
+		default:
+			return changed, err
+		}
+	}
 	if m.info.Kind != fsys.Symlink {
 		owned := sameOwner(m.info, have)
-		wide, err := r.applyXattrs(s, o, m, isNew, oldXattrs)
+		wide, err := r.applyXattrs(s, o, m, have.Mode, isNew, oldXattrs)
 		if err != nil {
 			return changed, err
 		}
@@ -143,20 +159,6 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 				return changed, err
 			}
 			changed = changed || set
-		}
-	}
-	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.SameTime(have.Mtime, m.info.Mtime)) {
-		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
-		switch {
-		case err == nil:
-			changed = true
-			if err := r.checkFarTime(s, o, m.info.Mtime); err != nil {
-				return changed, err
-			}
-		case refused(err):
-			s.warn(r, kindTimes, fmt.Errorf("times cannot be kept there: %w", err))
-		default:
-			return changed, err
 		}
 	}
 	return changed, nil
@@ -267,8 +269,10 @@ func (r *run) modeFor(src, have fsys.Info, isNew, owned bool) uint32 {
 }
 
 // applyXattrs gives o exactly the extended attributes of m, among those that wantsXattr
-// accepts. The file capability is set last, because setting other attributes clears it.
-func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old bool) (changed bool, err error) {
+// accepts. mode is the mode of o; if applyXattrs has changed anything, the caller sets it again. An ACL
+// can make o read-only for its owner, so it is set after the user's attributes. The file capability
+// is set last, because setting other attributes clears it.
+func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, mode uint32, isNew, old bool) (changed bool, err error) {
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || len(m.xattrs) == 0 && !old {
 		return false, nil
 	}
@@ -283,6 +287,13 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old
 			return false, err
 		}
 	}
+	if mode&0o200 == 0 && !equalUserXattrs(have, m.xattrs) { // only a writable object gets such attributes
+		err := o.Chmod(mode | 0o200)
+		if err != nil && !refused(err) {
+			return false, err
+		}
+		changed = err == nil
+	}
 	for _, x := range have {
 		if valueOf(m.xattrs, x.Name) == nil && (isNew || !m.unread) {
 			if err := r.tolerate(s, x.Name, o.RemoveXattr(x.Name)); err != nil {
@@ -291,9 +302,9 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old
 			changed = true
 		}
 	}
-	for _, last := range []bool{false, true} {
+	for turn := range 3 {
 		for _, x := range m.xattrs {
-			if (x.Name == fileCapability) != last || bytes.Equal(valueOf(have, x.Name), x.Value) && valueOf(have, x.Name) != nil {
+			if turnOf(x.Name) != turn || bytes.Equal(valueOf(have, x.Name), x.Value) && valueOf(have, x.Name) != nil {
 				continue
 			}
 			if s.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
@@ -312,6 +323,28 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, isNew, old
 		}
 	}
 	return changed, nil
+}
+
+// turnOf returns when applyXattrs sets an attribute.
+func turnOf(name string) int {
+	switch name {
+	case fileCapability:
+		return 2
+	case aclAccess:
+		return 1
+	}
+	return 0
+}
+
+// equalUserXattrs reports whether two lists have the same attributes of the namespace "user".
+func equalUserXattrs(a, b []fsys.Xattr) bool {
+	differs := func(list, other []fsys.Xattr) bool {
+		return slices.ContainsFunc(list, func(x fsys.Xattr) bool {
+			value := valueOf(other, x.Name)
+			return strings.HasPrefix(x.Name, "user.") && (value == nil || !bytes.Equal(x.Value, value))
+		})
+	}
+	return !differs(a, b) && !differs(b, a)
 }
 
 // tolerate warns if err is a file system's refusal to store an extended attribute, and returns

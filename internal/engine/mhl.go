@@ -97,26 +97,12 @@ func (r *run) openHistories() error {
 			return err
 		}
 	}
-	if err := h.checkTemp(); err != nil {
-		return failure.Refuse("%s", err)
-	}
 	h.order = mhl.Order{
 		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.MHL.Hashes,
 		Ignore: append(patterns[:len(patterns):len(patterns)], hidden...),
 	}
 	h.ignore = mhl.NewIgnore(h.order.Ignore...)
 	o.Hashes = computed
-	return nil
-}
-
-// checkTemp returns an error if the run would need a temporary file for the lines of a history, and
-// the directory for temporary files cannot be used.
-func (h *histories) checkTemp() error {
-	for _, t := range append([]*mhl.Tree{h.source}, h.dests...) {
-		if t != nil && len(t.Histories()) > 0 {
-			return extsort.CheckTemp()
-		}
-	}
 	return nil
 }
 

@@ -95,11 +95,11 @@ func (treeCopy) interrupted(t *target) catalog.Interrupted {
 }
 
 func (treeCopy) feed(r *run, root *walk.Dir) {
-	if r.route.Name != "" {
+	if r.route.Name != "" { // a single file: do what a walk of its directory would, without listing it
 		r.Enter(root)
-		root.Hold()
+		root.Hold() // the worker releases it
 		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
-		root.Done()
+		root.Done() // the hold that Walk releases
 		return
 	}
 	walk.Walk(r.ctx, root, walk.Options{
@@ -128,3 +128,13 @@ func (treeCopy) record(*run, Event) bool { return true }
 func (treeCopy) replay(*run) {}
 
 func (treeCopy) finish(*run, []*target) {}
+
+// mayCommit returns nil if the run may give a name to a file that it has written. The caller
+// must do so immediately. Otherwise, mayCommit ends the run and returns errReported.
+func (r *run) mayCommit() error {
+	if err := r.mode.mayCommit(); err != nil {
+		r.mode.fail(r, err)
+		return errReported
+	}
+	return nil
+}

@@ -31,7 +31,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		}
 		r.abort(p) // does nothing after a commit
 	}
-	if err != nil && !errors.Is(err, errSourceChanged) {
+	if err != nil && !errors.Is(err, errSourceChanged) { // otherwise describeAgain uncounts
 		r.uncount(e)
 	}
 	return err
@@ -87,13 +87,14 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if !anyOpen(movers) { // reading stopped when the last destination failed
 		return nil
 	}
+	// Files in /proc have the size 0, and those in sysfs a page, whatever their content is.
 	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
 		return fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
 	if err := e.recordDigests(set.Digests()); err != nil {
 		return err
 	}
-	e.meta.info.Size = total // files in /proc have the size 0, those in sysfs a page
+	e.meta.info.Size = total
 	return nil
 }
 
@@ -144,9 +145,9 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 	return sinks
 }
 
-// accepts reports a mismatch and returns errReported if the content contradicts a manifest at the
+// checkAccepted reports a mismatch and returns errReported if the content contradicts a manifest at the
 // destination that Sealift did not write and must not change.
-func (r *run) accepts(e *entry, p *transfer) error {
+func (r *run) checkAccepted(e *entry, p *transfer) error {
 	if p.target.catalog == nil { // in a dry run
 		return nil
 	}
@@ -161,10 +162,10 @@ func (r *run) accepts(e *entry, p *transfer) error {
 // come first, then the metadata, and the sync if each file is synced. The name comes last, so a
 // file with its final name is complete.
 func (r *run) commit(e *entry, p *transfer) error {
-	if !r.isExpected(e, e.digests) {
+	if !r.checkExpected(e, e.digests) {
 		return errReported
 	}
-	if err := r.accepts(e, p); err != nil {
+	if err := r.checkAccepted(e, p); err != nil {
 		return err
 	}
 	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
@@ -188,7 +189,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	if p.dd.system.syncEach {
 		if err := p.target.sync(s.File); err != nil {
-			p.target.keepLog.Store(true)
+			p.target.keepJournal.Store(true)
 			return inStage(failure.StageSync, err)
 		}
 	}
@@ -235,7 +236,7 @@ func (r *run) abort(p *transfer) {
 	if p.sink.File != nil {
 		p.stopBeside()
 		if p.sink.File.Abort() {
-			p.target.keepLog.Store(true) // the temporary could not be removed; a later run removes it
+			p.target.keepJournal.Store(true) // the temporary could not be removed; a later run removes it
 		}
 		p.forget()
 	}

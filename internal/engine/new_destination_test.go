@@ -137,16 +137,17 @@ func TestUndoneDirectories(t *testing.T) {
 	require.DirExists(t, theirs.Dir)
 }
 
-// A copy that is killed leaves a new directory private. The next copy gives it the mode of the
-// source, also if the first one was killed before the journal recorded who made the directory.
-func TestNewDirectoryOfAKilledCopyGetsTheSourcesMode(t *testing.T) {
+// A copy that is killed leaves a new directory private. The next copy gives it the mode and the time
+// of the source, also if the first one was killed before the journal recorded who made the directory.
+func TestNewDirectoryOfAKilledCopyGetsTheSourcesMetadata(t *testing.T) {
 	t.Parallel()
 	src, files := littleTree(t)
 	require.NoError(t, os.Chmod(src, 0o751))
+	require.NoError(t, os.Chtimes(src, since, since))
 	base := treetest.MemoryDir(t)
 	killed := errors.New("killed")
 	unmarked := 0
-	for n := range 60 {
+	for n := 0; ; n++ {
 		dst := filepath.Join(base, strconv.Itoa(n))
 		var left atomic.Int64
 		left.Store(int64(n))
@@ -159,7 +160,10 @@ func TestNewDirectoryOfAKilledCopyGetsTheSourcesMode(t *testing.T) {
 		o := in(sys, options(src, dst))
 		o.Workers = 1
 		_, _ = within(t, 10*time.Second, o)
-		_, made := os.Lstat(dst)
+		if left.Load() >= 0 { // it was not killed
+			break
+		}
+		before, made := os.Lstat(dst)
 		if _, marked := os.Lstat(filepath.Join(dst, resume.JournalName(""), "root")); made == nil && marked != nil && left.Load() < 0 {
 			unmarked++
 		}
@@ -169,6 +173,10 @@ func TestNewDirectoryOfAKilledCopyGetsTheSourcesMode(t *testing.T) {
 		info, err := os.Lstat(dst)
 		require.NoError(t, err)
 		require.Equal(t, fs.ModeDir|0o751, info.Mode(), "operation %d", n)
+		if made == nil && before.Mode() == info.Mode() {
+			info = before // it was complete, and the next copy does not set its time
+		}
+		require.WithinDuration(t, since, info.ModTime(), 0, "operation %d", n)
 	}
 	require.Positive(t, unmarked)
 }

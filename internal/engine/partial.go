@@ -37,7 +37,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 		}
 	}
 	if err := r.ctx.Err(); err != nil {
-		return 0, cmp.Or(keepAll(found), err)
+		return 0, cmp.Or(leaveForNextRun(found), err)
 	}
 	if start == 0 || len(found) < wanted {
 		for _, f := range found {
@@ -57,10 +57,10 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	// A digest whose state cannot be saved has to read the file from its beginning.
 	if missing := set.Restore(states); len(missing) > 0 {
-		err = r.pipe.Feed(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
+		err = r.pipe.HashRange(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
 	}
 	if err != nil && r.ctx.Err() != nil {
-		return 0, cmp.Or(keepAll(found), err)
+		return 0, cmp.Or(leaveForNextRun(found), err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("reading the part that an earlier run has copied: %w", err)
@@ -93,8 +93,8 @@ type leftover struct {
 	proved journal.Partial // the part whose content is certain
 }
 
-// keepAll closes the temporaries and leaves them for the next run.
-func keepAll(found []*leftover) (err error) {
+// leaveForNextRun closes the temporaries and leaves them for the next run.
+func leaveForNextRun(found []*leftover) (err error) {
 	for _, f := range found {
 		f.transfer.sink = pipe.Sink{}
 		err = cmp.Or(err, f.File.Keep())
@@ -143,7 +143,7 @@ func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
 	if _, err := f.File.DropCache(); err != nil {
 		return false
 	}
-	if err := r.pipe.Feed(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
+	if err := r.pipe.HashRange(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
 		return false
 	}
 	for i := range set.Len() {

@@ -172,7 +172,7 @@ func (p *planning) make() (*shard.Plan, error) {
 // hasFailed reports whether a failure or a mismatch was reported, so the plan would lack
 // entries.
 func (p *planning) hasFailed() bool {
-	p.sync()
+	p.awaitCollector()
 	return p.summary.Errors > 0 || p.summary.Mismatches > 0
 }
 

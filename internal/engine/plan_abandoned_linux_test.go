@@ -170,7 +170,7 @@ func TestAPlanAtWorkIsNotAbandoned(t *testing.T) {
 	defer a.Close()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- a.Keep(ctx) }()
+	go func() { ended <- a.KeepRenewed(ctx) }()
 	o, err := OptionsOfPlan(s.Plan)
 	require.NoError(t, err)
 	_, err = Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: o, Abandon: true, Attempts: options}, &counters.Set{})

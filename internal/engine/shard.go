@@ -33,7 +33,7 @@ type task struct {
 	attempt  *shard.Attempt
 	begun    time.Time
 	earlier  []*fsys.Dir         // directories of the attempts before
-	parts    []*shard.PartWriter // for each destination
+	parts    []*shard.LineWriter // for each destination
 	outcomes *shard.OutcomeWriter
 	files    int64 // regular files of the shard
 	bytes    int64 // of them
@@ -70,7 +70,7 @@ func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
 	if err := k.beginAttempt(ctx, r); err != nil {
 		return nil, err
 	}
-	return k.keep(r), nil
+	return k.keepClaim(r), nil
 }
 
 // beginAttempt checks that source and destinations are those of the plan, and begins an attempt.
@@ -93,7 +93,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 			return err
 		}
 	}
-	if err := k.count(); err != nil {
+	if err := k.checkShard(); err != nil {
 		return failure.Refuse("%s", err)
 	}
 	var err error
@@ -113,7 +113,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 		return failure.Refuse("shard %d: %s", k.index, err)
 	}
 	for i := range k.store.Plan.Targets {
-		k.parts = append(k.parts, k.attempt.NewPart(i))
+		k.parts = append(k.parts, k.attempt.NewLines(i))
 	}
 	if k.outcomes, err = k.attempt.NewOutcomes(); err != nil {
 		return fmt.Errorf("the list of outcomes of shard %d: %w", k.index, err)
@@ -170,8 +170,9 @@ func (k *task) checkDestination(d *route.Destination) error {
 
 var errMerged = errors.New("the plan was merged; to copy what is new, make another plan or use sealift copy")
 
-// count reads the whole shard, which checks it, and counts its files and bytes.
-func (k *task) count() error {
+// checkShard reads the whole shard, because the reader checks every line, and adds up its files
+// and bytes.
+func (k *task) checkShard() error {
 	reader, err := k.store.OpenShard(k.index)
 	if err != nil {
 		return err
@@ -200,13 +201,13 @@ func (k *task) startScan(r *run) (stop func()) {
 	return func() {}
 }
 
-// keep renews the claim of the shard until stop is called. If no renewal succeeds in time,
+// keepClaim renews the claim of the shard until stop is called. If no renewal succeeds in time,
 // the run ends.
-func (k *task) keep(r *run) (stop func()) {
+func (k *task) keepClaim(r *run) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
-		if err := k.attempt.Keep(ctx); err != nil {
+		if err := k.attempt.KeepRenewed(ctx); err != nil {
 			k.fail(r, err)
 		}
 	})
@@ -222,16 +223,6 @@ func (k *task) fail(r *run, err error) {
 	k.mu.err = cmp.Or(k.mu.err, err)
 	k.mu.Unlock()
 	r.cancel(err)
-}
-
-// mayCommit returns nil if the run may give a name to a file that it has written. The caller
-// must do so immediately. Otherwise, mayCommit ends the run and returns errReported.
-func (r *run) mayCommit() error {
-	if err := r.mode.mayCommit(); err != nil {
-		r.mode.fail(r, err)
-		return errReported
-	}
-	return nil
 }
 
 func (k *task) mayCommit() error { return k.attempt.MayCommit() }
@@ -278,18 +269,6 @@ func steps(reader *shard.Reader) func() (walk.Step, error) {
 	}
 }
 
-var _ walk.FedVisitor = (*run)(nil)
-
-// Fed implements walk.FedVisitor: note is the entry of the shard, or nil for a file that a merge
-// copies.
-func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
-	if planned, found := note.(*shard.Entry); found {
-		r.send(job{dir: d, name: name, kind: kind, planned: planned})
-	} else {
-		r.Entry(d, name, kind)
-	}
-}
-
 // finish records that the shard is finished, when all that was copied to the given destinations
 // is durable.
 func (k *task) finish(r *run, durable []*target) {
@@ -314,9 +293,9 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 		if !arrived || t.isDropped() {
 			lost++
 			k.parts[i].Close() // nothing is known about the files at a dropped destination
-			k.parts[i] = k.attempt.NewPart(i)
+			k.parts[i] = k.attempt.NewLines(i)
 		}
-		r.sync()
+		r.awaitCollector() // it writes to the same outcomes, if the destination was dropped here
 		if !arrived && !t.isDropped() {
 			if err := k.outcomes.Put(shard.Outcome{Kind: shard.OutcomeLost, Target: i, Cause: "what was copied to it was not flushed"}); err != nil {
 				return err

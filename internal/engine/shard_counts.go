@@ -114,7 +114,7 @@ func (c *targetCounts) addTo(t *target) {
 	t.copied.ResumedFiles += c.ResumedFiles
 	t.copied.ResumedBytes = counters.Plus(t.copied.ResumedBytes, c.ResumedBytes)
 	t.present += c.Present
-	t.left += c.Left
+	t.conflicting += c.Left
 	t.verified += c.Verified
 	t.cached += c.Cached
 	if t.backup != nil {

@@ -111,7 +111,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 			continue
 		}
 		t := dd.target
-		t.durables.addDir(d.Path())
+		t.syncList.addDir(d.Path())
 		if r.ctx.Err() == nil {
 			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
 				r.failTarget(t, d.Path(), failure.StageJournal, err)
@@ -153,7 +153,7 @@ func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catal
 }
 
 // recorder records in the part of a destination.
-type recorder struct{ part *shard.PartWriter }
+type recorder struct{ part *shard.LineWriter }
 
 // Record implements catalog.Recorder.
 func (c recorder) Record(o catalog.Outcome) error {

@@ -183,7 +183,7 @@ func (r *run) putInPlace(p *transfer, temp string) error {
 		err = p.dir.Rename(temp, p.name)
 	}
 	if err != nil && p.dir.Remove(temp) != nil {
-		p.target.keepLog.Store(true) // a later run removes the temporary
+		p.target.keepJournal.Store(true) // a later run removes the temporary
 	}
 	return err
 }

@@ -41,16 +41,16 @@ type target struct {
 	checkpointsEnded chan struct{} // closed when no more checkpoints are made
 	checkpointers    sync.WaitGroup
 	deviceFailed     atomic.Bool // failEnd has reported that the device failed
-	unwritten        atomic.Bool // some data did not reach the device, so no file counts as durable
+	flushFailed      atomic.Bool // some data did not reach the device, so no file counts as durable
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // if finished: closeTarget keeps the journal
 	planned          bool        // the run belongs to a plan; only its merge may remove the journal
 	planIndex        int         // index of the destination in that plan
 	madeByPlan       bool        // a task of the plan that is merged has made root
-	keepLog          atomic.Bool // something was not synced, or not removed: the journal stays
+	keepJournal      atomic.Bool // something was not synced, or not removed: the journal stays
 
-	durables    durables
+	syncList    syncList    // what flush may sync one by one
 	fileSystems fileSystems // found so far: root's, and those that are mounted below it
 	system      *fileSystem // root's; nil in a dry run if root does not exist
 
@@ -62,13 +62,14 @@ type target struct {
 	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
 
-	// Only the collector uses these before run.sync.
-	present, left int64        // regular files that exist there; regular files that are conflicts
-	ignored       int64        // files of present that the destination's history leaves out
-	toVerify      amount       // the files that verifying will read
-	digests       hash.Digests // of the file, in a copy of a single file
-	counts        Counts
-	copied        Copied
+	// Only the collector uses these before run.awaitCollector.
+	present     int64        // regular files that exist there
+	conflicting int64        // regular files that are conflicts
+	ignored     int64        // files of present that the destination's history leaves out
+	toVerify    amount       // the files that verifying will read
+	digests     hash.Digests // of the file, in a copy of a single file
+	counts      Counts
+	copied      Copied
 
 	verified, cached int64 // files read back and found equal; files of these that perhaps came from memory
 
@@ -147,11 +148,11 @@ func (t *target) flush(r *run) error {
 	// The run needs this flush even if every file was synced separately, because symbolic links
 	// cannot be synced.
 	if t.Name == "" && t.root.SyncFSReliable() {
-		few, err := t.durables.sync(t.root)
+		done, err := t.syncList.sync(t.root)
 		if err != nil {
 			return err
 		}
-		if !few {
+		if !done {
 			return t.syncFS()
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // This file opens the root of a destination and creates it if it does not exist. If nothing is
 // copied, it removes the directories that it created.
 
-// openTargets opens and examines the destinations.
+// openTargets makes a target for each destination, and lets the mode open and examine them.
 func (r *run) openTargets() error {
 	r.targetsLeft.Store(int64(len(r.route.Destinations)))
 	for i, d := range r.route.Destinations {
@@ -58,7 +58,7 @@ func (treeCopy) openTargets(r *run) error {
 			t.leaveAsFound()
 		}
 	}
-	for _, t := range r.targets { // all refusals are made
+	for _, t := range r.targets { // no destination is refused any more, so the journals may be written
 		if t.isDropped() || t.root == nil { // a dry run does not make it
 			continue
 		}
@@ -79,8 +79,8 @@ func (treeCopy) openTargets(r *run) error {
 	return nil
 }
 
-// learnOwner checks whether another run created the root and left it to this run, see leaveToOther.
-func (r *run) learnOwner(t *target) {
+// adoptRoot sets rootOurs if another run created the root and left it to this run, see leaveToOther.
+func (r *run) adoptRoot(t *target) {
 	if t.journal == nil || t.Name != "" || t.rootOurs || t.isDropped() {
 		return
 	}
@@ -107,7 +107,7 @@ func (t *target) open(r *run) error {
 // openNew creates the directory and opens it. If another run created the directory first, that run
 // may remove it while it is empty. openNew then tries again.
 func (t *target) openNew(r *run) error {
-	for range mostAttempts {
+	for range maxRootAttempts {
 		if err := t.makeRoot(); err != nil {
 			return fmt.Errorf("it cannot be made: %s", route.Reason(err))
 		}
@@ -121,9 +121,9 @@ func (t *target) openNew(r *run) error {
 	return resume.ErrRootRemoved
 }
 
-// mostAttempts limits the attempts at a step in which another run can interfere. Each failed
+// maxRootAttempts limits the attempts at a step in which another run can interfere. Each failed
 // attempt needs another run that begins or ends at the same instant.
-const mostAttempts = 100
+const maxRootAttempts = 100
 
 // openExisting locks the directory and probes its file system.
 func (t *target) openExisting(r *run) error {
@@ -219,7 +219,7 @@ func (t *target) giveBack(r *run) {
 // directories at the same time: makeRoot uses those that exist.
 func (t *target) makeRoot() error {
 	err := fs.ErrNotExist
-	for n := 0; n < mostAttempts && errors.Is(err, fs.ErrNotExist); n++ {
+	for n := 0; n < maxRootAttempts && errors.Is(err, fs.ErrNotExist); n++ {
 		t.removeMade()
 		err = t.tryRoot()
 	}

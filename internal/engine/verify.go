@@ -59,7 +59,7 @@ func (r *run) verify(targets []*target) {
 		}
 	}
 	results := readback.Run(ctx, o)
-	r.sync()
+	r.awaitCollector()
 	for i, t := range listing {
 		res := results[i]
 		t.verified, t.cached = res.Good, res.Cached
@@ -128,9 +128,4 @@ func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) b
 		return !t.fileSystems.timeStampsIn(dir).SameTime(there.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(r.begun) >= 0
-}
-
-// mismatch reports a file at a destination whose content does not match its expected digest.
-func (r *run) mismatch(t *target, path string, err error) {
-	r.report(fileEvent(EventMismatch, path, t.Given, failure.StageVerify, err))
 }

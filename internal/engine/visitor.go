@@ -8,12 +8,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // A run is the visitor of the walk. Enter begins and Leave completes a directory at all
-// destinations. Entry sends any other entry to a worker.
-var _ walk.Visitor = (*run)(nil)
+// destinations. Entry sends any other entry to a worker; so does Fed, if the entries are given (walk.Feed).
+var _ walk.FedVisitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
@@ -69,6 +70,16 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	r.send(j)
+}
+
+// Fed implements walk.FedVisitor, for the task and the merge of a plan. note is the entry of the
+// shard, or nil for a file that a merge copies.
+func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
+	if planned, found := note.(*shard.Entry); found {
+		r.send(job{dir: d, name: name, kind: kind, planned: planned})
+	} else {
+		r.Entry(d, name, kind)
+	}
 }
 
 // send holds the directory of a job and passes the job to a worker.
@@ -141,7 +152,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 			dd.close()
 			continue
 		}
-		dd.target.durables.addDir(d.Path())
+		dd.target.syncList.addDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
@@ -167,7 +178,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 	}
 	t := dd.target
 	if err := t.sync(dir); err != nil {
-		t.dropUnwritten(r, dd.src.Path(), err)
+		t.dropFlushFailed(r, dd.src.Path(), err)
 		return
 	}
 	r.messages <- message{do: func() { t.log.SyncedNames(dd.src.Path()) }} // the results of all its entries were sent before
@@ -229,7 +240,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		return nil
 	}
 	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever) // it gets the source's metadata
-	before := dd.info
+	before := dd.info                                                               // the directory as the user left it
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
@@ -237,47 +248,50 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		before.Mtime = meta.info.Mtime
 	}
 	switch {
-	case r.opts.DryRun:
-		if gets && !dd.fresh {
-			outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
-			if outdated {
-				dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
-			}
-			return err
-		}
-	case gets:
-		have := dd.info
-		if !dd.empty {
-			var err error
-			if have, err = dir.Stat(); err != nil {
-				return err
-			}
-		}
-		if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
-			if err := dir.Chmod(dd.originalMode); err != nil {
-				return err
-			}
-			have.Mode = dd.originalMode
-		}
-		var outdated bool
-		disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // this run has changed entries of the directory
-		if !dd.fresh && disturbed {
-			var err error
-			if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
-				return err
-			}
-		}
-		changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.empty)
-		if err != nil {
-			return err
-		}
-		if !dd.fresh && (outdated || changed && !disturbed) {
+	case r.opts.DryRun && gets && !dd.fresh:
+		outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
+		if outdated {
 			dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
 		}
+		return err
+	case r.opts.DryRun:
+	case gets:
+		return r.applyToDir(dd, dir, meta, before)
 	case dd.tookOver:
+		return dir.Chmod(dd.originalMode)
+	}
+	return nil
+}
+
+// applyToDir gives the directory the source's metadata. before describes it before the run. If it
+// existed, refreshed gets what the run has updated. The mtime and mode that the run itself has
+// changed, by its work in the directory, do not count.
+func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata, before fsys.Info) (err error) {
+	have := dd.info
+	if !dd.empty {
+		if have, err = dir.Stat(); err != nil {
+			return err
+		}
+	}
+	if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err
 		}
+		have.Mode = dd.originalMode
+	}
+	outdated := false
+	disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // this run has changed entries of the directory
+	if !dd.fresh && disturbed {
+		if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
+			return err
+		}
+	}
+	changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.empty)
+	if err != nil {
+		return err
+	}
+	if !dd.fresh && (outdated || changed && !disturbed) {
+		dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
 	}
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"cmp"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 )
@@ -244,5 +243,3 @@ func (s *Sorter) flush() error {
 	}
 	return nil
 }
-
-func spillError(err error) error { return fmt.Errorf("temporary file: %w", err) }

@@ -1,43 +1,107 @@
 package extsort
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 )
 
-// TempFile makes a Spill in the directory of the system for temporary files. It has no name where
-// the system can remove the name of an open file; elsewhere Close removes it. The error names the
-// directory, and the variable that chooses it.
-func TempFile() (Spill, error) {
-	f, err := os.CreateTemp("", "sealift-sort-")
-	if err != nil {
-		variable := "TMPDIR"
-		if runtime.GOOS == "windows" {
-			variable = "TMP"
-		}
-		if e, ok := errors.AsType[*os.PathError](err); ok {
-			err = e.Err // without the random name of the file
-		}
-		return nil, fmt.Errorf("the directory '%s' cannot be used for temporary files: %w; set %s to another", os.TempDir(), err, variable)
-	}
-	if os.Remove(f.Name()) == nil {
-		return f, nil
-	}
-	return named{f}, nil
+// ErrTemporary means that a temporary file cannot be created or written.
+var ErrTemporary = errors.New("temporary file")
+
+// temporaryMemory is the number of bytes that a Spill of TempFile keeps in memory.
+const temporaryMemory = 256 << 10
+
+// TempFile makes a Spill that keeps a little data in memory. More data goes to a file in the
+// directory of the system for temporary files, so that little data does not need that
+// directory. The file has no name where the system can remove the name of an open file; elsewhere
+// Close removes it. The error is always nil.
+func TempFile() (Spill, error) { return &temporary{}, nil }
+
+type temporary struct {
+	held    []byte   // the data, as long as there is no file
+	file    *os.File // nil until there is more data
+	unnamed bool
 }
 
-// CheckTemp returns the error of TempFile, for a command that needs a temporary file only after long
-// work.
-func CheckTemp() error {
-	spill, err := TempFile()
+func (t *temporary) Write(p []byte) (int, error) {
+	if t.file == nil && len(t.held)+len(p) <= temporaryMemory {
+		t.held = append(t.held, p...)
+		return len(p), nil
+	}
+	if t.file == nil {
+		if err := t.create(); err != nil {
+			return 0, spillError(err)
+		}
+	}
+	n, err := t.file.Write(p)
+	return n, spillError(err)
+}
+
+// create makes the file and writes the data to it that is in memory.
+func (t *temporary) create() error {
+	f, err := createTemp()
 	if err != nil {
 		return err
 	}
-	return spill.Close()
+	t.file, t.unnamed = f, os.Remove(f.Name()) == nil
+	_, err = f.Write(t.held)
+	t.held = nil
+	return err
 }
 
-type named struct{ *os.File }
+func (t *temporary) ReadAt(p []byte, off int64) (int, error) {
+	if t.file == nil {
+		return bytes.NewReader(t.held).ReadAt(p, off)
+	}
+	return t.file.ReadAt(p, off)
+}
 
-func (n named) Close() error { return errors.Join(n.File.Close(), os.Remove(n.Name())) }
+func (t *temporary) Close() error {
+	t.held = nil
+	if t.file == nil {
+		return nil
+	}
+	err := t.file.Close()
+	if !t.unnamed {
+		err = errors.Join(err, os.Remove(t.file.Name()))
+	}
+	return err
+}
+
+// spillError returns an error of a spill as an ErrTemporary.
+func spillError(err error) error {
+	if err == nil || errors.Is(err, ErrTemporary) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTemporary, err)
+}
+
+// createTemp creates a file in the directory for temporary files. The error names the directory, and
+// the variable that chooses it.
+func createTemp() (*os.File, error) {
+	f, err := os.CreateTemp("", "sealift-sort-")
+	if err == nil {
+		return f, nil
+	}
+	variable := "TMPDIR"
+	if runtime.GOOS == "windows" {
+		variable = "TMP"
+	}
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		err = e.Err // without the random name of the file
+	}
+	return nil, fmt.Errorf("the directory '%s' cannot be used: %w; set %s to another", os.TempDir(), err, variable)
+}
+
+// CheckTemp returns an error if TempFile could not keep much data. It is for a command that would
+// notice that only after long work.
+func CheckTemp() error {
+	f, err := createTemp()
+	if err != nil {
+		return spillError(err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}

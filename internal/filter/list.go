@@ -127,11 +127,7 @@ func (l *List) ExcludeFrom(r io.Reader) error {
 	number := 0
 	for sc.Scan() {
 		number++
-		line := sc.Text()
-		if number == 1 {
-			line = strings.TrimPrefix(line, "\ufeff")
-		}
-		pattern, include := parseLine(line)
+		pattern, include := parseLine(trimLine(sc.Text(), number))
 		if pattern == "" && !include {
 			continue
 		}
@@ -147,13 +143,22 @@ func (l *List) ExcludeFrom(r io.Reader) error {
 	return nil
 }
 
+// trimLine removes what editors add to a text: a CR at the end of a line, and a byte order mark
+// before the first line. Lines are counted from 1.
+func trimLine(line string, number int) string {
+	if number == 1 {
+		line = strings.TrimPrefix(line, "\ufeff")
+	}
+	return strings.TrimSuffix(line, "\r")
+}
+
 // parseLine returns the pattern of one line of a rule file, "" for a blank
 // line or a comment.
 func parseLine(line string) (pattern string, include bool) {
 	if strings.HasPrefix(line, "#") {
 		return "", false
 	}
-	line = trimTrailingSpaces(strings.TrimSuffix(line, "\r"))
+	line = trimTrailingSpaces(line)
 	pattern, include = strings.CutPrefix(line, "!")
 	return pattern, include
 }

@@ -41,9 +41,10 @@ type Node struct {
 var everything = &Node{all: true}
 
 // ReadOnly reads a list of paths relative to the source, one per line or, if
-// nulSeparated, each ended by a NUL byte. Nothing else is special: there are
-// no comments, no patterns and no quotes, and spaces and a CR belong to the
-// name. Empty lines are ignored; "." components and surplus slashes are
+// nulSeparated, each ended by a NUL byte. As in ExcludeFrom, a CR at the end of a line and
+// a byte order mark at the start of the file do not belong to a name; with NUL bytes, they do.
+// Nothing else is special: there are no comments, no patterns and no quotes, and spaces
+// belong to the name. Empty lines are ignored; "." components and surplus slashes are
 // dropped; a listed directory includes its complete subtree, and "." is the
 // complete source.
 //
@@ -61,6 +62,9 @@ func ReadOnly(r io.Reader, nulSeparated bool) (*Only, error) {
 	for sc.Scan() {
 		number++
 		path := sc.Text()
+		if !nulSeparated {
+			path = trimLine(path, number)
+		}
 		if path == "" {
 			continue
 		}
@@ -143,6 +147,9 @@ func (o *Only) Root() *Node {
 	}
 	return o.root
 }
+
+// Empty reports whether the list has no path.
+func (o *Only) Empty() bool { return o != nil && !o.root.all && len(o.root.children) == 0 }
 
 // All reports whether the complete subtree is selected: the entry or a directory above it was
 // listed.

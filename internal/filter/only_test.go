@@ -44,10 +44,14 @@ func TestReadOnly(t *testing.T) {
 		{"everything", "a\n.\nb\n", false, `!`},
 		{"everything by ./", "./\n", false, `!`},
 		{"everything by .//.", ".//.\n", false, `!`},
-		{"nothing else is special", "#a\n!b\n*\n c \n\"d\"\ne\r\n...\n..f\n", false,
-			`{" c "! "!b"! "\"d\""! "#a"! "*"! "..."! "..f"! "e\r"!}`},
+		{"nothing else is special", "#a\n!b\n*\n c \n\"d\"\ne\rf\n...\n..f\n", false,
+			`{" c "! "!b"! "\"d\""! "#a"! "*"! "..."! "..f"! "e\rf"!}`},
+		{"of Windows", "\ufeffa\r\n\r\nb/c\r\nd\r", false, `{"a"! "b"{"c"!} "d"!}`},
+		{"inside, these are names", "a\r\r\n\ufeffb\n", false, `{"a\r"! "\ufeffb"!}`},
+		{"only a byte order mark", "\ufeff\r\n", false, `{}`},
 		{"bytes", "\xff/\xfe\n", false, `{"\xff"{"\xfe"!}}`},
 		{"nul", "a\nb\x00c/d\x00\x00", true, `{"a\nb"! "c"{"d"!}}`},
+		{"nul, of Windows", "\ufeffa\r\x00b\r", true, `{"b\r"! "\ufeffa\r"!}`},
 		{"nul, no end", "a\x00b", true, `{"a"! "b"!}`},
 	}
 	for _, tt := range tests {

@@ -71,4 +71,5 @@ func DeviceFailed(err error) bool { return is(err, unix.EIO) }
 // example a mounted file system.
 func InUse(err error) bool { return is(err, unix.EBUSY) }
 
-func nameTooLong(err error) bool { return is(err, unix.ENAMETOOLONG) }
+// NameTooLong reports whether err means that a name is too long for the file system.
+func NameTooLong(err error) bool { return is(err, unix.ENAMETOOLONG) }

@@ -25,7 +25,7 @@ func (e *KindError) Error() string { return fmt.Sprintf("it is a %s, not a regul
 
 // NoSuchFile reports whether err means that no file has the name, also because the name is
 // too long for the file system.
-func NoSuchFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || nameTooLong(err) }
+func NoSuchFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || NameTooLong(err) }
 
 // Finder opens files below a directory by untrusted paths, for example of a manifest. It
 // resolves them name by name and never leaves the directory, whatever the paths contain and

@@ -9,6 +9,8 @@ const unfinishedMode = 0o1700
 func (d *Dir) mkdirUnfinished(name string) error { return unix.Mkdirat(d.fd, name, unfinishedMode) }
 
 // IsUnfinished reports whether MkdirUnfinished created the directory and its mode was not set
-// since. A directory can inherit the set-group-ID bit. It is false on systems and file systems
-// whose mkdir ignores the sticky bit.
-func (i *Info) IsUnfinished() bool { return i.Kind == Directory && i.Mode&^0o2000 == unfinishedMode }
+// since. A directory can inherit the set-group-ID bit, and a umask can remove permissions of the
+// owner. It is false on systems and file systems whose mkdir ignores the sticky bit.
+func (i *Info) IsUnfinished() bool {
+	return i.Kind == Directory && i.Mode&^0o2700 == unfinishedMode&^0o700
+}

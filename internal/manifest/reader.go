@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
@@ -211,6 +212,9 @@ func (l *lineReader) readLine() ([]byte, error) {
 			part, err = l.src.ReadSlice('\n')
 			l.end += int64(len(part))
 			if len(l.long) <= l.max {
+				if cap(l.long)-len(l.long) < len(part) {
+					l.long = slices.Grow(l.long, max(len(l.long), len(part))) // append grows by less, and makes more copies
+				}
 				l.long = append(l.long, part...)
 			}
 		}

@@ -96,7 +96,7 @@ func TestReaderDoesNotBufferOverlongLines(t *testing.T) {
 			}
 		}
 	}).AllocedBytesPerOp()
-	require.Less(t, allocated, int64(6*MaxLine))
+	require.Less(t, allocated, int64(3*MaxLine))
 }
 
 func TestReaderKeepsFewNumbers(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -97,6 +98,9 @@ func load(dir *fsys.Dir, path string, into *records) (*History, error) {
 	// The last generation first, so that the renames of later generations are known.
 	for i, l := range slices.Backward(h.Chain) {
 		g, err := h.loadGeneration(folder, l, i+1, into)
+		if errors.Is(err, extsort.ErrTemporary) { // nothing is wrong with the history
+			return nil, fmt.Errorf("%s: %w", quote.Name(at), err)
+		}
 		if err != nil {
 			return nil, &ChainError{join(at, l.Name), err}
 		}

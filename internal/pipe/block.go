@@ -74,3 +74,8 @@ func (p *Pool) put(b *Block) {
 
 // Out returns the number of blocks that are handed out: 0 when no file is in progress.
 func (p *Pool) Out() int64 { return p.out.Load() }
+
+// alignUp rounds up to the alignment of direct reads.
+func alignUp(n int64) int64 {
+	return (n + fsys.DirectAlignment - 1) &^ (fsys.DirectAlignment - 1)
+}

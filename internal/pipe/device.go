@@ -28,8 +28,8 @@ const (
 const dropAlignment = 4 << 20
 
 // Device limits the unwritten data of files on one device, so that a copy neither fills the
-// memory nor ends long after it seems complete. A Behind
-// follows one large file while it is written; a Group counts small files that are closed.
+// memory nor ends long after it seems complete. A Behind follows one large file while it is
+// written; a Group counts small files that are closed.
 //
 // Bytes count as unwritten from Wrote or Add until they are confirmed. A writer that exceeds
 // the window waits in Wrote or Add, so at most the window and one block of each writer are

@@ -10,8 +10,10 @@
 //   - mark: a point of a large file at which the digests save their states (mark.go)
 //
 // To follow a block, begin with Move and read (stream.go) and send (flow.go). Then read
-// (*lanes).add, which has the loop of a lane, and take (sink.go), which writes the block.
-// Device, Behind and Group limit the unwritten data of a device.
+// (*lanes).add, which has the loop of a lane, and take (sink.go), which writes the block. Of a
+// large file, take passes the written range to Behind.Wrote (behind.go). That submits chunks to
+// the Device (device.go), whose goroutine waits until they are on the device. The lane releases the
+// block when Wrote returns, which waits while the device has too much unwritten data. Device, Behind and Group limit the unwritten data of a device.
 //
 // The rules of the channels are those of the engine:
 //

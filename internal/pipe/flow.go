@@ -169,26 +169,26 @@ type lanes struct {
 type lane struct {
 	channel chan piece
 	place   timing.Place
-	waiting atomic.Bool   // the sender waits for room, or is about to
-	room    chan struct{} // tells the waiting sender that half of the queue is empty
+	waiting atomic.Bool   // the sender waits for space, or is about to
+	space   chan struct{} // wakes the sender that waits
 }
 
-// hasRoom reports whether half of the queue is empty.
-func (l *lane) hasRoom() bool { return len(l.channel) <= cap(l.channel)/2 }
+// hasSpace reports whether half of the queue is empty.
+func (l *lane) hasSpace() bool { return len(l.channel) <= cap(l.channel)/2 }
 
-// waitForRoom waits until half of the queue is empty.
-func (l *lane) waitForRoom() {
+// waitForSpace waits until half of the queue is empty.
+func (l *lane) waitForSpace() {
 	l.waiting.Store(true)
-	if l.hasRoom() && l.waiting.CompareAndSwap(true, false) {
+	if l.hasSpace() && l.waiting.CompareAndSwap(true, false) {
 		return // the consumer did not see that it waits
 	}
-	<-l.room
+	<-l.space
 }
 
 // received wakes the sender if it waits and half of the queue is empty.
 func (l *lane) received() {
-	if l.waiting.Load() && l.hasRoom() && l.waiting.CompareAndSwap(true, false) {
-		l.room <- struct{}{}
+	if l.waiting.Load() && l.hasSpace() && l.waiting.CompareAndSwap(true, false) {
+		l.space <- struct{}{}
 	}
 }
 
@@ -206,7 +206,7 @@ func (f *flow) startLanes() *lanes {
 }
 
 func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clock)) {
-	queue := &lane{channel: make(chan piece, f.pipe.QueueSize), place: place, room: make(chan struct{}, 1)}
+	queue := &lane{channel: make(chan piece, f.pipe.QueueSize), place: place, space: make(chan struct{}, 1)}
 	i := int32(len(l.list))
 	l.list = append(l.list, queue)
 	clock := f.clock.Aside()
@@ -249,9 +249,9 @@ func (l *lanes) send(q piece, clock *timing.Clock) {
 		case queue.channel <- q:
 		default:
 			clock.Wait(timing.Queue, queue.place)
-			queue.waitForRoom()
+			queue.waitForSpace()
 			clock.Resume()
-			queue.channel <- q // there is room: only this goroutine sends
+			queue.channel <- q // there is space: only this goroutine sends
 		}
 	}
 }

@@ -1,14 +1,8 @@
 package pipe
 
 import (
-	"context"
-	"hash"
 	"sync"
 	"sync/atomic"
-
-	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Mark is a point of a file up to which a sink has been written, and the states
@@ -68,45 +62,4 @@ func (s *Sink) Reached() (Mark, bool) {
 		return Mark{}, false
 	}
 	return s.marks.passed[0].Mark, true
-}
-
-// alignUp rounds up to the alignment of direct reads.
-func alignUp(n int64) int64 {
-	return (n + fsys.DirectAlignment - 1) &^ (fsys.DirectAlignment - 1)
-}
-
-// Feed reads src from one offset up to another for the digests only. It does not count the
-// bytes in p.Bytes; the caller does. It is no error if the file ends earlier.
-//
-// The clock may be nil; place is that of src.
-func (p *Pipe) Feed(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *timing.Clock, place timing.Place) error {
-	b, err := p.Pool.Get(ctx)
-	if err != nil {
-		return err
-	}
-	defer b.Release()
-	for off := from; off < to; {
-		clock.At(timing.Read, place)
-		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), alignUp(to)-off)], off)
-		got = int(min(int64(got), to-off))
-		if err != nil {
-			err = failure.At(err, off+int64(got))
-		} else {
-			err = p.Pace(ctx, got, clock)
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil || got == 0 {
-			return err
-		}
-		clock.Did(int64(got))
-		clock.At(timing.Hash, timing.CPU)
-		for _, h := range digests {
-			h.Write(b.Buf[:got])
-			clock.Did(int64(got))
-		}
-		off += int64(got)
-	}
-	return nil
 }

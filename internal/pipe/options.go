@@ -8,6 +8,6 @@ const (
 	DefaultQueueSize = 10        // blocks; evens out short stalls of a stage
 )
 
-// DefaultWorkers returns the default number of files in progress at the same time. It is larger than the number
-// of cores, because some workers wait for a device.
+// DefaultWorkers returns the default number of files in progress at the same time. It is larger
+// than the number of cores, because some workers wait for a device.
 func DefaultWorkers() int { return min(max(2*runtime.GOMAXPROCS(0), 4), 32) }

@@ -11,7 +11,8 @@ type Output interface {
 	Put(data []byte, off int64) error
 }
 
-// Flow sends blocks that its owner has read to the digests and the outputs.
+// Flow sends blocks that its owner has read to the digests and the outputs. It is the flow of the
+// command stream, which reads without Move.
 type Flow struct{ flow *flow }
 
 // Flow begins a flow. The caller must Close it. The flow uses lanes from the first block on,

@@ -149,6 +149,8 @@ func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
 // stream moves a longer file, piece by piece.
 func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
 	f := newFlow(p, set, sinks, o.Clock, o.From)
+	// The end of the context ends reading between two blocks, without an error. The lanes take what
+	// was sent. So a later run can continue the file at the returned offset.
 	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
 	afterRead := o.Read
 	if o.MarkEvery > 0 {
@@ -168,7 +170,7 @@ func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes
 	if f.offloads(sinks) {
 		start, err = f.offload(ctx, sinks[0], src, info.Size, start, holes, afterRead)
 	}
-	longest := int64(0)
+	longest := int64(0) // bytes of a hole in one piece; 0 to read holes as zeros
 	switch {
 	case holes && set.Len() > 0:
 		longest = maxHole

@@ -79,10 +79,10 @@ type Attempt struct {
 	Number  int       // counted from 1
 	Earlier []Earlier // the attempts before
 
-	store *Store
-	index int
-	opts  AttemptOptions
-	shard *fsys.Dir // the directory of all attempts
+	store    *Store
+	index    int
+	opts     AttemptOptions
+	attempts *fsys.Dir // the directory of all attempts
 
 	mu struct {
 		sync.Mutex
@@ -97,7 +97,7 @@ type Attempt struct {
 
 // OpenEarlier opens the directory of an earlier attempt.
 func (a *Attempt) OpenEarlier(number int) (*fsys.Dir, error) {
-	return openDir(a.shard, attemptName(number))
+	return openDir(a.attempts, attemptName(number))
 }
 
 // Earlier is an attempt before the current one.
@@ -116,11 +116,11 @@ type Earlier struct {
 // earlier attempts there. See docs/adr/0005-plan-run-merge.md for the reasons.
 func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attempt, error) {
 	o = o.withDefaults()
-	shard, err := s.openWork(index)
+	attempts, err := s.openWork(index)
 	if err != nil {
 		return nil, err
 	}
-	a := &Attempt{store: s, index: index, opts: o, shard: shard}
+	a := &Attempt{store: s, index: index, opts: o, attempts: attempts}
 	if err := a.claim(ctx); err != nil {
 		a.Close()
 		return nil, err
@@ -146,9 +146,9 @@ func (s *Store) openWork(index int) (*fsys.Dir, error) {
 
 // claim makes the directory of the attempt when no earlier attempt is alive.
 func (a *Attempt) claim(ctx context.Context) error {
-	watch := observer{shard: a.shard, opts: a.opts}
+	watch := observer{attempts: a.attempts, opts: a.opts}
 	for {
-		last, err := lastAttempt(a.shard)
+		last, err := lastAttempt(a.attempts)
 		if err != nil {
 			return err
 		}
@@ -175,27 +175,27 @@ func (a *Attempt) claim(ctx context.Context) error {
 			return fmt.Errorf("there were %d attempts at this shard; make a new plan", maxAttempts)
 		}
 		begun := a.opts.Clock()
-		switch err := a.shard.Mkdir(attemptName(last + 1)); {
+		switch err := a.attempts.Mkdir(attemptName(last + 1)); {
 		case errors.Is(err, fs.ErrExist):
 			continue // another observer was faster
 		case err != nil:
 			return err
 		}
 		a.Number = last + 1
-		if a.Dir, err = openDir(a.shard, attemptName(a.Number)); err != nil {
+		if a.Dir, err = openDir(a.attempts, attemptName(a.Number)); err != nil {
 			return err
 		}
 		a.counter, a.mu.renewed = 1, begun
 		// The directory must be on the device before any temporary has the attempt's id in its name.
 		// The counter need not be: an attempt without a counter is considered dead after the same
 		// time.
-		return errors.Join(replaceFile(a.Dir, counterName, "1\n"), a.shard.SyncToDrive())
+		return errors.Join(writeUnsynced(a.Dir, counterName, "1\n"), a.attempts.SyncToDrive())
 	}
 }
 
 // checkUnfinished returns a *FinishedError if the shard is finished.
 func (a *Attempt) checkUnfinished() error {
-	record, err := a.store.finished(a.shard, a.index)
+	record, err := a.store.finished(a.attempts, a.index)
 	if record != nil {
 		err = &FinishedError{record}
 	}
@@ -206,7 +206,7 @@ func (a *Attempt) checkUnfinished() error {
 func (a *Attempt) fence() error {
 	for n := 1; n < a.Number; n++ {
 		e := Earlier{Number: n, TempID: a.store.tempID(a.index, n)}
-		dir, err := openDir(a.shard, attemptName(n))
+		dir, err := openDir(a.attempts, attemptName(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -231,11 +231,11 @@ func (a *Attempt) fence() error {
 	if !a.opts.Again {
 		return a.checkUnfinished()
 	}
-	err := a.shard.MoveTo(finishedName, a.Dir, formerName)
+	err := a.attempts.MoveTo(finishedName, a.Dir, formerName)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
-	return errors.Join(err, a.shard.SyncToDrive())
+	return errors.Join(err, a.attempts.SyncToDrive())
 }
 
 // TempID returns the id for fsys.Dir.SetTempID of the destinations.
@@ -258,9 +258,9 @@ func (a *Attempt) MayCommit() error {
 	return a.mu.lost
 }
 
-// Keep renews the counter until ctx ends. It returns early, with an error, if the right to
+// KeepRenewed renews the counter until ctx ends. It returns early, with an error, if the right to
 // commit is lost.
-func (a *Attempt) Keep(ctx context.Context) error {
+func (a *Attempt) KeepRenewed(ctx context.Context) error {
 	for {
 		if sleep(ctx, a.opts.Dead/renewals) != nil {
 			return nil
@@ -300,7 +300,7 @@ func (a *Attempt) Renew() error {
 
 // checkSuccessor ends the right to commit if there is a later attempt.
 func (a *Attempt) checkSuccessor() error {
-	later, err := exists(a.shard, attemptName(a.Number+1))
+	later, err := exists(a.attempts, attemptName(a.Number+1))
 	if err == nil && later {
 		err = ErrSuperseded
 		a.mu.Lock()
@@ -339,7 +339,7 @@ func (a *Attempt) Finish(record Finished) (err error) {
 	if err := a.MayCommit(); err != nil {
 		return err
 	}
-	switch err := a.Dir.Link(candidateName, a.shard, finishedName); {
+	switch err := a.Dir.Link(candidateName, a.attempts, finishedName); {
 	case errors.Is(err, fs.ErrNotExist):
 		return ErrSuperseded // a successor has removed the candidate
 	case errors.Is(err, fs.ErrExist):
@@ -349,7 +349,7 @@ func (a *Attempt) Finish(record Finished) (err error) {
 	case err != nil:
 		return err
 	}
-	if err := a.shard.SyncToDrive(); err != nil {
+	if err := a.attempts.SyncToDrive(); err != nil {
 		return err
 	}
 	a.finished = true
@@ -363,7 +363,7 @@ func (a *Attempt) isOwn() bool {
 	if err != nil {
 		return false
 	}
-	there, err := a.shard.Lstat(finishedName)
+	there, err := a.attempts.Lstat(finishedName)
 	return err == nil && mine.ID == there.ID
 }
 
@@ -373,7 +373,7 @@ func (a *Attempt) isOwn() bool {
 func (a *Attempt) End() error {
 	defer a.Close()
 	if a.finished { // if the file is lost, only an attempt that runs the shard again has to wait
-		return replaceFile(a.Dir, endedName, "ended\n")
+		return writeUnsynced(a.Dir, endedName, "ended\n")
 	}
 	return writeFile(a.Dir, endedName, "ended\n")
 }
@@ -383,7 +383,7 @@ func (a *Attempt) Close() {
 	if a.Dir != nil {
 		a.Dir.Close()
 	}
-	a.shard.Close()
+	a.attempts.Close()
 }
 
 // writeFile writes a small file into a directory of the plan, atomically and durably.
@@ -402,8 +402,8 @@ func writeFile(dir *fsys.Dir, name, text string) error {
 	return dir.SyncToDrive()
 }
 
-// replaceFile is writeFile without a sync: after a power cut, the file may be lost or empty.
-func replaceFile(dir *fsys.Dir, name, text string) error {
+// writeUnsynced is writeFile without a sync: after a power cut, the file may be lost or empty.
+func writeUnsynced(dir *fsys.Dir, name, text string) error {
 	file, err := newFile(dir, []byte(text))
 	if err != nil {
 		return err

@@ -87,7 +87,7 @@ func TestALivingAttemptIsNotTakenOver(t *testing.T) {
 		a := c.begin(c.store(nil))
 		ctx, stop := context.WithCancel(c.Context())
 		kept := make(chan error)
-		go func() { kept <- a.Keep(ctx) }()
+		go func() { kept <- a.KeepRenewed(ctx) }()
 		result := make(chan error)
 		other := c.store(nil)
 		go func() {
@@ -220,7 +220,7 @@ func TestARecordBeforeTheFenceCounts(t *testing.T) {
 		late := c.store(func(call fsys.Call) error {
 			if call.Op == fsys.OpRemove && call.Name == candidateName {
 				linked = true
-				return first.Dir.Link(candidateName, first.shard, finishedName)
+				return first.Dir.Link(candidateName, first.attempts, finishedName)
 			}
 			return nil
 		})
@@ -250,7 +250,7 @@ func TestFailedRenewals(t *testing.T) {
 		}))
 		defer a.Close()
 		kept := make(chan error, 1)
-		go func() { kept <- a.Keep(c.Context()) }()
+		go func() { kept <- a.KeepRenewed(c.Context()) }()
 		time.Sleep(dead + 1)
 		failing.Store(true) // two renewals fail
 		time.Sleep(dead / 4)
@@ -287,7 +287,7 @@ func TestALaterAttemptEndsTheRight(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		a := c.begin(c.store(nil))
 		defer a.Close()
-		require.NoError(c, a.shard.Mkdir(attemptName(2)))
+		require.NoError(c, a.attempts.Mkdir(attemptName(2)))
 		require.ErrorIs(c, a.Renew(), ErrSuperseded)
 		require.ErrorIs(c, a.MayCommit(), ErrSuperseded)
 	})

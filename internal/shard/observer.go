@@ -12,8 +12,8 @@ import (
 
 // observer decides whether an attempt of another process is dead.
 type observer struct {
-	shard *fsys.Dir      // the directory of all attempts
-	opts  AttemptOptions // of the observer
+	attempts *fsys.Dir      // the directory of all attempts
+	opts     AttemptOptions // of the observer
 
 	number  int    // of the attempt that is observed
 	counter string // as read
@@ -26,7 +26,7 @@ func (o *observer) isDead(last int) (bool, error) {
 	if last == 0 {
 		return true, nil
 	}
-	dir, err := openDir(o.shard, attemptName(last))
+	dir, err := openDir(o.attempts, attemptName(last))
 	if err != nil {
 		return false, err
 	}
@@ -46,8 +46,8 @@ func (o *observer) isDead(last int) (bool, error) {
 }
 
 // lastAttempt returns the highest number of an attempt, 0 if there is none.
-func lastAttempt(shard *fsys.Dir) (int, error) {
-	listing, err := shard.List()
+func lastAttempt(attempts *fsys.Dir) (int, error) {
+	listing, err := attempts.List()
 	if err != nil {
 		return 0, err
 	}

@@ -72,7 +72,7 @@ func (w *OutcomeWriter) Put(o Outcome) error {
 	return err
 }
 
-// Finish writes the part, as PartWriter.Finish does. counts is the first object.
+// Finish writes the part, as LineWriter.Finish does. counts is the first object.
 func (w *OutcomeWriter) Finish(counts any) (Part, error) {
 	text, err := json.Marshal(counts)
 	if err == nil {

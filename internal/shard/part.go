@@ -43,23 +43,23 @@ func linesName(target int) string { return fmt.Sprintf("lines-%d", target) }
 // partMemory is how much the lines of one part use in memory, in bytes.
 const partMemory = 8 << 20
 
-// PartWriter writes the lines for one destination. Only one goroutine may use it.
-type PartWriter struct {
+// LineWriter writes the lines for one destination. Only one goroutine may use it.
+type LineWriter struct {
 	attempt *Attempt
 	target  int
 	sorter  *extsort.Sorter
 	value   []byte
 }
 
-// NewPart begins the part of a destination. The caller must call Finish or Close.
-func (a *Attempt) NewPart(target int) *PartWriter {
-	return &PartWriter{attempt: a, target: target, sorter: newSorter(a.Dir, partMemory)}
+// NewLines begins the part with the lines for a destination. The caller must call Finish or Close.
+func (a *Attempt) NewLines(target int) *LineWriter {
+	return &LineWriter{attempt: a, target: target, sorter: newSorter(a.Dir, partMemory)}
 }
 
 // Put adds a line. The caller may put lines in any order, and several for one path. These become
 // one line with the flags of all of them and the digests of the last one, or without digests if one
 // of them is Dropped.
-func (w *PartWriter) Put(l Line) error {
+func (w *LineWriter) Put(l Line) error {
 	hashes := w.attempt.store.Plan.Options.Hashes
 	if !IsPath(l.Path) || l.Size < 0 {
 		return fmt.Errorf("%.100q cannot be listed", l.Path)
@@ -76,7 +76,7 @@ func (w *PartWriter) Put(l Line) error {
 
 // Each calls yield for the lines in manifest order. The line is valid during the call. Put may be
 // called afterwards, and the next Each then includes the new lines.
-func (w *PartWriter) Each(yield func(*Line) error) error {
+func (w *LineWriter) Each(yield func(*Line) error) error {
 	var last *Line
 	err := w.sorter.Each(func(_, value []byte) error {
 		l, err := parseLine(bytes.TrimSuffix(value, []byte{'\n'}), w.attempt.store.Plan.Options.Hashes)
@@ -116,7 +116,7 @@ func (l *Line) add(next *Line) {
 }
 
 // Finish writes the part. The content is then durable. The name becomes durable in Attempt.Finish.
-func (w *PartWriter) Finish() (Part, error) {
+func (w *LineWriter) Finish() (Part, error) {
 	a := w.attempt
 	return a.writePart(linesName(w.target), linesHead(a.store.Plan.ID, a.index, a.Number, w.target), func(f *planFile) error {
 		var text []byte
@@ -129,7 +129,7 @@ func (w *PartWriter) Finish() (Part, error) {
 }
 
 // Close frees what the writer uses. It may be called after Finish.
-func (w *PartWriter) Close() { _ = w.sorter.Close() }
+func (w *LineWriter) Close() { _ = w.sorter.Close() }
 
 func linesHead(id string, shard, attempt, target int) string {
 	return fmt.Sprintf("sealift-lines %s %d %d %d\n", id, shard, attempt, target)

@@ -54,7 +54,7 @@ func finish(t testing.TB, s *Store, a *Attempt, parts ...Part) *Finished {
 func TestLinesAreSortedAndJoined(t *testing.T) {
 	for _, memory := range []int{1, partMemory} { // spilled, and in memory
 		s, a := beginOne(t, file("a", 1))
-		w := a.NewPart(0)
+		w := a.NewLines(0)
 		defer w.Close()
 		w.sorter = newSorter(a.Dir, memory)
 		put := func(l Line) { require.NoError(t, w.Put(l)) }
@@ -82,7 +82,7 @@ func TestLinesAreSortedAndJoined(t *testing.T) {
 
 func TestALineThatCannotBeIsRefused(t *testing.T) {
 	_, a := beginOne(t, file("a", 1))
-	w := a.NewPart(0)
+	w := a.NewLines(0)
 	defer w.Close()
 	for _, l := range []Line{{}, {Path: "../x"}, {Path: "a", Size: -1}, {Path: "a", Digests: append(md5('1'), md5('2')...)}} {
 		require.Error(t, w.Put(l), "%+v", l)

@@ -210,7 +210,7 @@ func (s *Store) watch(index int, o *observer) (Report, error) {
 	if state.State != Begun {
 		return state, nil
 	}
-	o.shard = dir
+	o.attempts = dir
 	dead, err := o.isDead(status.Attempts)
 	if dead {
 		state.State = Stopped

@@ -120,7 +120,7 @@ func TestATaskAtWorkIsFoundAndAKilledOneIsNot(t *testing.T) {
 		defer a.Close()
 		ctx, stop := context.WithCancel(c.Context())
 		defer stop()
-		go func() { _ = a.Keep(ctx) }()
+		go func() { _ = a.KeepRenewed(ctx) }()
 		index, found, err := c.store(nil).FindAlive(c.Context(), c.options())
 		require.NoError(c, err)
 		assert.True(c, found)

@@ -46,8 +46,9 @@ func (r *run) openHistory(args []argument) (err error) {
 	if !isTree(args) {
 		return failure.Refuse("--mhl needs one directory, which gets the history")
 	}
-	if err := extsort.CheckTemp(); err != nil { // write needs a temporary file when everything is hashed
-		return failure.Refuse("%s", err)
+	if err := extsort.CheckTemp(); err != nil && r.opts.Report != nil { // write would fail when everything is hashed
+		r.summary.Warnings++
+		r.opts.Report(Event{Warning: true, Err: fmt.Errorf("a history of thousands of files needs a %w", err)})
 	}
 	h := &history{opts: r.opts.MHL, given: args[0].given, added: r.opts.MHL.Ignore}
 	r.history = h

@@ -11,7 +11,7 @@ import (
 const appleDouble = "\x00\x05\x16\x07"
 
 // isAppleDouble reports whether a file has the metadata of another file that macOS cannot
-// store on exFAT and other file systems: "._x.sha256" that of "x.sha256". Such a file is no
+// store on exFAT and other file systems: "._x.sha256" that of "x.sha256". An AppleDouble file is no
 // manifest. An error does not matter, because reading the manifest reports it.
 func isAppleDouble(name string, f *fsys.File) bool {
 	if !strings.HasPrefix(name, "._") {

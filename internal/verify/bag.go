@@ -38,7 +38,7 @@ type bagCheck struct {
 
 // bagList is one manifest of a bag.
 type bagList struct {
-	from   *source
+	from   *treeManifest
 	name   string // of the manifest
 	tag    bool   // it is a tag manifest
 	listed lookup.Set
@@ -186,7 +186,7 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 
 // bagResult counts and reports an error that does not concern one line.
 func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
-	p := &part{from: &source{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
+	p := &part{from: &treeManifest{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
 	if r.account(p) {
 		r.reportPart(p)
 	}

@@ -21,7 +21,7 @@ type job struct {
 	path    string
 	literal string // a second spelling, used if no file has the first one
 	parts   []*part
-	place   int64 // in the shard of a plan
+	place   int64 // in the shard of a plan; unused otherwise
 
 	meant  string // the spelling of the file that was found; "" if there is none or it is refused
 	read   bool   // to the end
@@ -35,7 +35,7 @@ type job struct {
 // place in the order of reports.
 type part struct {
 	number int64 // in the order of the manifests
-	from   *source
+	from   *treeManifest
 	expectation
 
 	algorithm hash.Algorithm // of the first digest, or of the one that is wrong
@@ -44,7 +44,7 @@ type part struct {
 	silent    bool // there is nothing to report: the part only has a number, or the run was stopped before it
 }
 
-// worker checks the files of one job after the other.
+// worker does jobs one after the other.
 type worker struct {
 	run  *run
 	tree *tree // the tree that look opens files in
@@ -60,6 +60,7 @@ func (w *worker) close() {
 	}
 }
 
+// do checks the file of a job, and gives each part its verdict.
 func (w *worker) do(ctx context.Context, j *job) {
 	if j.path == "" { // there is no file to read, only results to report
 		return
@@ -194,7 +195,7 @@ func (w *worker) digests(lines []*part) *digests {
 // open opens the file that a line means, and records the spelling of its name.
 func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	if systemIsWindows && hasDrive(j.path) {
-		return nil, fsys.Info{}, refusal(errDrive)
+		return nil, fsys.Info{}, refusedPath(errDrive)
 	}
 	if tree := j.parts[0].from.tree; w.tree != tree {
 		w.close()
@@ -220,9 +221,9 @@ func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	kind := (*fsys.KindError)(nil)
 	switch {
 	case fsys.NoSuchFile(err) && hasDrive(j.path):
-		err = refusal(errDrive)
+		err = refusedPath(errDrive)
 	case errors.Is(err, fsys.ErrOutside):
-		err = refusal(err)
+		err = refusedPath(err)
 	case errors.As(err, &kind) && strings.HasSuffix(j.path, "/"):
 		err = errSlash
 	default:
@@ -237,7 +238,8 @@ var (
 	errSlash = errors.New("it has a slash at the end, as a directory has")
 )
 
-func refusal(err error) error { return fmt.Errorf("refused: %w", err) }
+// refusedPath is the error of a path that verify does not open.
+func refusedPath(err error) error { return fmt.Errorf("refused: %w", err) }
 
 const systemIsWindows = filepath.Separator == '\\'
 

@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// openHistory makes a source of the ASC MHL history in the directory's root and those below
+// openHistory makes a manifest of the ASC MHL history in the directory's root and those below
 // it, with their hashes as lines. The error is a *mhl.ChainError if a history does not
 // match its chain.
 func (t *tree) openHistory() error {
@@ -30,21 +30,21 @@ func (t *tree) openHistory() error {
 	if h.At("") == nil { // a directory of the same name
 		return nil
 	}
-	if err := extsort.CheckTemp(); err != nil { // for the lines
-		return failure.Refuse("%s", err)
-	}
 	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
 	lines, size, err := h.Lines(mhl.First, extsort.TempFile)
+	if errors.Is(err, extsort.ErrTemporary) { // nothing is wrong with the history
+		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
+	}
 	if err != nil {
 		return &mhl.ChainError{Path: shown, Err: err}
 	}
-	t.manifests = append(t.manifests, &source{tree: t, shown: shown, format: manifest.BSD, in: lines, size: size, temp: lines, isHistory: true})
+	t.manifests = append(t.manifests, &treeManifest{tree: t, shown: shown, format: manifest.BSD, in: lines, size: size, temp: lines, isHistory: true})
 	return nil
 }
 
 // useGeneration uses the lines of a single generation of an ASC MHL history from a file. It
 // returns false for another kind of file.
-func (s *source) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err error) {
+func (s *treeManifest) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err error) {
 	in := io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size)
 	beginning := make([]byte, 1<<10)
 	n, _ := in.ReadAt(beginning, 0) // a later read reports the error

@@ -1,150 +1,110 @@
 package verify
 
 import (
-	"context"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// number numbers all possible reports in their order, and returns how many there are. For
-// each tree, these are its notes; then, for each manifest, its lines and its possible
-// errors.
-func (r *run) number() (numbers int64) {
-	for _, t := range r.trees {
-		t.first = numbers
-		numbers += int64(len(t.notes))
-		for _, s := range t.manifests {
-			s.first = numbers
-			numbers += s.lines + 1
-		}
-	}
-	return numbers
+// This file reads a manifest line by line. readLines (jobs.go) makes jobs of the lines.
+
+// lines reads a manifest.
+type lines struct {
+	*manifest.Reader
+	from    *treeManifest
+	foreign []int // numbers of entries with an unknown algorithm, or a digest of a wrong length; at most maxNumbers
+	count   int64 // of those
+	leftOut int64 // lines that the filters leave out
 }
 
-var errManifestChanged = errors.New("the manifest has changed while it was used")
+// maxNumbers is how many line numbers a complaint gives.
+const maxNumbers = 8
 
-// readLines makes jobs of all numbered lines in a tree. Several manifests of a tree often
-// list the same files in the same order: such lines share a job.
-func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
-	for i, n := range t.notes {
-		send(&job{parts: []*part{{number: t.first + int64(i), from: &source{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
-	}
-	for i, s := range t.manifests {
-		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), send)
-		if err == nil && index < s.lines {
-			err = errManifestChanged
-		}
-		for ; index < s.lines; index++ {
-			if !s.ahead.took(index) {
-				send(&job{parts: []*part{{number: s.first + index, from: s, silent: true}}})
-			}
-		}
-		end := &part{number: s.first + s.lines, from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
-		end.silent = err == nil || ctx.Err() != nil
-		send(&job{parts: []*part{end}})
-	}
+func (s *treeManifest) read() *lines {
+	return &lines{Reader: manifest.NewReader(io.NewSectionReader(s.in, 0, s.size), s.format, s.algorithm), from: s}
 }
 
-// maxAhead limits how many manifests are read ahead of the current one. It allows one for
-// each digest of a tree, but not the thousands of manifests in a directory that has one for
-// every file.
-var maxAhead = len(hash.All()) - 1
-
-func manifestsAhead(later []*source) []*source { return later[:min(len(later), maxAhead)] }
-
-// maxShared limits how many lines share a job. They wait in memory for it.
-const maxShared = 1000
-
-// readLines makes jobs of the lines of one manifest. A job also gets the next lines for the
-// same file, and those in later manifests. readLines returns how many lines it has reached.
-func (s *source) readLines(ctx context.Context, later []*source, send func(*job)) (index int64, err error) {
-	var j *job
-	defer func() {
-		s.ahead.in = nil // and its buffer
-		if j != nil {
-			send(j)
+// next returns the next entry that can be checked. The error at the end is io.EOF.
+func (l *lines) next() (expectation, error) {
+	for {
+		entry, err := l.Next()
+		if err != nil {
+			return expectation{}, err
 		}
-	}()
-	in := s.read()
-	for ; ctx.Err() == nil; index++ {
-		l, err := in.next()
+		x, ok := l.from.expectationOf(entry)
 		switch {
-		case errors.Is(err, io.EOF):
-			return index, nil
-		case err != nil:
-			return index, fmt.Errorf("the manifest cannot be read: %w", err)
-		case index == s.lines:
-			return index, errManifestChanged
-		case s.ahead.took(index):
-			continue
-		}
-		if j != nil && (j.path != l.path || j.literal != l.literal || len(j.parts) >= maxShared) {
-			send(j)
-			j = nil
-		}
-		if j == nil {
-			j = &job{path: l.path, literal: l.literal}
-		}
-		j.parts = append(j.parts, s.part(index, l))
-		for _, other := range later {
-			if p := other.take(l); p != nil {
-				j.parts = append(j.parts, p)
+		case !ok:
+			if l.count++; len(l.foreign) < maxNumbers {
+				l.foreign = append(l.foreign, l.Number())
 			}
+		case !l.from.tree.selects(entry.Path):
+			l.leftOut++
+		default:
+			return x, nil
 		}
 	}
-	return index, ctx.Err()
 }
 
-func (s *source) part(index int64, x expectation) *part {
-	return &part{number: s.first + index, from: s, expectation: x}
-}
-
-// lookahead is the state of a manifest that is read ahead of the current one: the next
-// line, and which lines have joined a job.
-type lookahead struct {
-	in    *lines
-	line  expectation // the next line
-	index int64       // its index
-	ended bool
-	taken []uint64 // by index
-}
-
-func (a *lookahead) took(index int64) bool {
-	return a.taken != nil && a.taken[index/64]&(1<<(index%64)) != 0
-}
-
-// take returns the next line of the manifest if it lists the same file as l. It skips lines
-// that sort before l's path, because most manifests are sorted. Skipped lines get their own
-// jobs later.
-func (s *source) take(l expectation) *part {
-	a := &s.ahead
-	if a.taken == nil {
-		a.in, a.index, a.taken = s.read(), -1, make([]uint64, s.lines/64+1)
-		a.advance(s.lines)
+// expectationOf returns the expectation of an entry. ok is false if no digest has a known
+// algorithm.
+func (s *treeManifest) expectationOf(entry manifest.Line) (x expectation, ok bool) {
+	x = expectation{path: entry.Path, literal: entry.Literal, size: -1}
+	if listed := entry.Listed; listed != nil {
+		x.digests, x.size = listed.Digests, listed.Size
+		return x, len(x.digests) > 0 || listed.SizeOnly
 	}
-	for !a.ended && a.line.path < l.path {
-		a.advance(s.lines)
+	a := s.algorithm
+	switch {
+	case entry.Algorithm != "":
+		a = hash.OfTag(entry.Algorithm)
+	case a == "":
+		a = hash.OfLength(len(entry.Digest))
 	}
-	if a.ended || a.line.path != l.path || a.line.literal != l.literal {
-		return nil
+	if a == "" || a.Size() != len(entry.Digest) {
+		return x, false
 	}
-	a.taken[a.index/64] |= 1 << (a.index % 64)
-	p := s.part(a.index, a.line)
-	a.advance(s.lines)
-	return p
+	x.digests = []hash.Expected{{Algorithm: a, Digest: bytes.Clone(entry.Digest)}}
+	return x, true
 }
 
-func (a *lookahead) advance(lines int64) {
-	if a.index++; a.index < lines {
-		var err error
-		if a.line, err = a.in.next(); err == nil {
+func (l *lines) malformed() int64 {
+	n, _ := l.Malformed()
+	return int64(n) + l.count
+}
+
+// complaint describes the lines of the manifest that could not be read, or returns nil.
+func (l *lines) complaint() error {
+	var parts []string
+	add := func(n int64, numbers []int, one, many string) {
+		if n == 0 {
 			return
 		}
-		// The error occurs again when this manifest is the current one.
+		text := fmt.Sprintf("%d lines %s", n, many)
+		if n == 1 {
+			text = "1 line " + one
+		}
+		parts = append(parts, text+" (number "+list(numbers, n)+")")
 	}
-	a.ended, a.in = true, nil // and its buffer
+	n, numbers := l.Malformed()
+	add(int64(n), numbers, "is improperly formatted", "are improperly formatted")
+	add(l.count, l.foreign, "has a digest of another kind", "have digests of another kind")
+	if parts == nil {
+		return nil
+	}
+	return errors.New(strings.Join(parts, ", "))
+}
+
+// list formats the first few numbers of n.
+func list(numbers []int, n int64) string {
+	numbers = numbers[:min(len(numbers), maxNumbers)]
+	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
+	if int64(len(numbers)) < n {
+		text += ", ..."
+	}
+	return text
 }

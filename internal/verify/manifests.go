@@ -28,7 +28,7 @@ type tree struct {
 	given     string // as the user gave it, or the directory of the manifest that the user gave
 	root      *fsys.Dir
 	info      fsys.Info
-	manifests []*source
+	manifests []*treeManifest
 	first     int64                  // the number of the first report about it
 	signs     []incomplete.Sign      // of an unfinished copy
 	notes     []note                 // reports that come before all others
@@ -45,8 +45,8 @@ type note struct {
 	err     error
 }
 
-// source is a manifest of one tree.
-type source struct {
+// treeManifest is a manifest of one tree.
+type treeManifest struct {
 	tree      *tree
 	shown     string // as a user would write it
 	format    manifest.Format
@@ -65,7 +65,7 @@ type source struct {
 	temp      io.Closer // of in, perhaps nil
 }
 
-func (s *source) close() {
+func (s *treeManifest) close() {
 	if s.file != nil {
 		s.file.Close()
 	}
@@ -94,7 +94,7 @@ func (r *run) openTrees(ctx context.Context) error {
 		return err
 	}
 	if named != nil {
-		r.named = source{file: named.file, temp: named.temp}
+		r.named = treeManifest{file: named.file, temp: named.temp}
 		named.file, named.temp = nil, nil
 	}
 	for _, given := range r.opts.Paths {
@@ -107,7 +107,7 @@ func (r *run) openTrees(ctx context.Context) error {
 
 // openTree opens a directory and its manifests, or a manifest and its directory. named is
 // the manifest for all directories, or nil.
-func (r *run) openTree(ctx context.Context, given string, named *source) error {
+func (r *run) openTree(ctx context.Context, given string, named *treeManifest) error {
 	t := &tree{given: given, selects: r.opts.selects}
 	r.trees = append(r.trees, t)
 	own, err := r.openManifest(given)
@@ -115,33 +115,13 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 		return err
 	}
 	if own != nil {
-		own.tree, t.manifests, t.given = t, []*source{own}, filepath.Dir(given)
+		own.tree, t.manifests, t.given = t, []*treeManifest{own}, filepath.Dir(given)
 		if absolute, err := filepath.Abs(t.given); own.isHistory && err == nil && filepath.Base(absolute) == mhl.Folder {
 			t.given = filepath.Join(t.given, "..")
 		}
 	}
-	isNamed := own != nil || r.opts.Manifest != ""
-	open := r.opts.FS.OpenRoot
-	if isNamed { // do not search the directory for others
-		open = r.opts.FS.OpenLookup
-	}
-	if t.root, err = open(t.given); err == nil {
-		t.info, err = t.root.Stat()
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return failure.Refuse("%s does not exist", quote.Name(t.given))
-	case err != nil && fsys.IsSymlinkRefusal(err):
-		return failure.Refuse("%s is neither a directory nor a manifest", quote.Name(t.given))
-	case err != nil:
-		return failure.Refuse("%s: %s", quote.Name(t.given), err)
-	}
-	t.signs, err = incomplete.Find(t.root)
-	if isNamed && errors.Is(err, fs.ErrPermission) { // the directory grants only search permission
-		err = nil
-	}
-	if err != nil {
-		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	if err := t.openRoot(r.opts.FS, own != nil || r.opts.Manifest != ""); err != nil {
+		return err
 	}
 	if r.opts.Unlisted {
 		t.listed = &lookup.Set{}
@@ -151,7 +131,7 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	case named != nil:
 		s := *named
 		s.tree = t
-		t.manifests = []*source{&s}
+		t.manifests = []*treeManifest{&s}
 	case r.opts.Manifest != "":
 		err = t.openWithin(r.opts.Manifest)
 	default:
@@ -171,9 +151,37 @@ func (r *run) openTree(ctx context.Context, given string, named *source) error {
 	return nil
 }
 
+// openRoot opens the directory, and finds the signs of an unfinished copy in it. If the user named
+// the manifest, the directory is not searched for others, so it need not be readable.
+func (t *tree) openRoot(sys *fsys.FS, isNamed bool) (err error) {
+	open := sys.OpenRoot
+	if isNamed {
+		open = sys.OpenLookup
+	}
+	if t.root, err = open(t.given); err == nil {
+		t.info, err = t.root.Stat()
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return failure.Refuse("%s does not exist", quote.Name(t.given))
+	case err != nil && fsys.IsSymlinkRefusal(err):
+		return failure.Refuse("%s is neither a directory nor a manifest", quote.Name(t.given))
+	case err != nil:
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	t.signs, err = incomplete.Find(t.root)
+	if isNamed && errors.Is(err, fs.ErrPermission) { // the directory grants only search permission
+		err = nil
+	}
+	if err != nil {
+		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	}
+	return nil
+}
+
 // openManifest opens a manifest that the user gave instead of a directory. It returns nil
 // if the path is not that of a regular file.
-func (r *run) openManifest(given string) (*source, error) {
+func (r *run) openManifest(given string) (*treeManifest, error) {
 	if info, err := os.Stat(given); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilnil // openTree reports what else it is
 	}
@@ -184,13 +192,13 @@ func (r *run) openManifest(given string) (*source, error) {
 	if err != nil {
 		return nil, refused(given, err)
 	}
-	s := &source{shown: given}
+	s := &treeManifest{shown: given}
 	return s, s.open(f, info)
 }
 
 // open uses an open manifest: a generation of an ASC MHL history, or a manifest whose name
 // shows its format.
-func (s *source) open(f *fsys.File, info fsys.Info) error {
+func (s *treeManifest) open(f *fsys.File, info fsys.Info) error {
 	if strings.HasSuffix(s.shown, classic.Extension) {
 		if taken, err := s.useGeneration(f, info); taken || err != nil {
 			f.Close()
@@ -205,12 +213,12 @@ func (s *source) open(f *fsys.File, info fsys.Info) error {
 // openNamed opens the manifest that the user gave with --manifest. It returns nil if there
 // is none. It also returns nil if the name does not exist here: each directory may have a
 // manifest of this name, written by copy --manifest.
-func (r *run) openNamed() (*source, error) {
+func (r *run) openNamed() (*treeManifest, error) {
 	name := r.opts.Manifest
 	if name == "" || r.within {
 		return nil, nil
 	}
-	s := &source{shown: name}
+	s := &treeManifest{shown: name}
 	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(name))
 	if name == "-" {
 		s.shown, s.algorithm = "standard input", ""
@@ -238,8 +246,8 @@ func (r *run) openNamed() (*source, error) {
 // of open. A directory may have one for every file.
 const smallManifest = 4 << 10
 
-// use adds the open file as a source.
-func (s *source) use(f *fsys.File, info fsys.Info) {
+// use sets the content of the manifest to the open file.
+func (s *treeManifest) use(f *fsys.File, info fsys.Info) {
 	s.file, s.in, s.size, s.id = f, fsys.ReaderAt{File: f}, info.Size, info.ID
 	if s.size > smallManifest {
 		return
@@ -256,7 +264,7 @@ func (s *source) use(f *fsys.File, info fsys.Info) {
 const maxPiped = 512 << 20
 
 // readAll reads a manifest of at most the given number of bytes from a stream.
-func (s *source) readAll(in io.Reader, most int64) error {
+func (s *treeManifest) readAll(in io.Reader, most int64) error {
 	all, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
 	case err != nil:
@@ -284,7 +292,7 @@ func (t *tree) openWithin(name string) error {
 	if err != nil {
 		return refused(shown, err)
 	}
-	s := &source{tree: t, shown: shown}
+	s := &treeManifest{tree: t, shown: shown}
 	t.manifests = append(t.manifests, s)
 	return s.open(f, info)
 }
@@ -325,7 +333,7 @@ func (t *tree) find() error {
 			f.Close()
 			continue
 		}
-		s := &source{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm, found: true}
+		s := &treeManifest{tree: t, shown: filepath.Join(t.given, name), format: format, algorithm: algorithm, found: true}
 		s.use(f, info)
 		t.manifests = append(t.manifests, s)
 	}
@@ -354,100 +362,4 @@ type expectation struct {
 	literal string          // a second spelling of path, or ""
 	digests []hash.Expected // empty if only the size is listed
 	size    int64           // in bytes; -1 if it is not listed
-}
-
-// lines reads a manifest.
-type lines struct {
-	*manifest.Reader
-	from    *source
-	foreign []int // numbers of entries with an unknown algorithm, or a digest of a wrong length; at most maxNumbers
-	count   int64 // of those
-	leftOut int64 // lines that the filters leave out
-}
-
-// maxNumbers is how many line numbers a complaint gives.
-const maxNumbers = 8
-
-func (s *source) read() *lines {
-	return &lines{Reader: manifest.NewReader(io.NewSectionReader(s.in, 0, s.size), s.format, s.algorithm), from: s}
-}
-
-// next returns the next entry that can be checked. The error at the end is io.EOF.
-func (l *lines) next() (expectation, error) {
-	for {
-		entry, err := l.Next()
-		if err != nil {
-			return expectation{}, err
-		}
-		x, ok := l.from.expectationOf(entry)
-		switch {
-		case !ok:
-			if l.count++; len(l.foreign) < maxNumbers {
-				l.foreign = append(l.foreign, l.Number())
-			}
-		case !l.from.tree.selects(entry.Path):
-			l.leftOut++
-		default:
-			return x, nil
-		}
-	}
-}
-
-// expectationOf returns the expectation of an entry. ok is false if no digest has a known
-// algorithm.
-func (s *source) expectationOf(entry manifest.Line) (x expectation, ok bool) {
-	x = expectation{path: entry.Path, literal: entry.Literal, size: -1}
-	if listed := entry.Listed; listed != nil {
-		x.digests, x.size = listed.Digests, listed.Size
-		return x, len(x.digests) > 0 || listed.SizeOnly
-	}
-	a := s.algorithm
-	switch {
-	case entry.Algorithm != "":
-		a = hash.OfTag(entry.Algorithm)
-	case a == "":
-		a = hash.OfLength(len(entry.Digest))
-	}
-	if a == "" || a.Size() != len(entry.Digest) {
-		return x, false
-	}
-	x.digests = []hash.Expected{{Algorithm: a, Digest: bytes.Clone(entry.Digest)}}
-	return x, true
-}
-
-func (l *lines) malformed() int64 {
-	n, _ := l.Malformed()
-	return int64(n) + l.count
-}
-
-// complaint describes the lines of the manifest that could not be read, or returns nil.
-func (l *lines) complaint() error {
-	var parts []string
-	add := func(n int64, numbers []int, one, many string) {
-		if n == 0 {
-			return
-		}
-		text := fmt.Sprintf("%d lines %s", n, many)
-		if n == 1 {
-			text = "1 line " + one
-		}
-		parts = append(parts, text+" (number "+list(numbers, n)+")")
-	}
-	n, numbers := l.Malformed()
-	add(int64(n), numbers, "is improperly formatted", "are improperly formatted")
-	add(l.count, l.foreign, "has a digest of another kind", "have digests of another kind")
-	if parts == nil {
-		return nil
-	}
-	return errors.New(strings.Join(parts, ", "))
-}
-
-// list formats the first few numbers of n.
-func list(numbers []int, n int64) string {
-	numbers = numbers[:min(len(numbers), maxNumbers)]
-	text := strings.Trim(strings.ReplaceAll(fmt.Sprint(numbers), " ", ", "), "[]")
-	if int64(len(numbers)) < n {
-		text += ", ..."
-	}
-	return text
 }

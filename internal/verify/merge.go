@@ -70,7 +70,7 @@ func (r *run) replay(ctx context.Context, results *mergedResults) (err error) {
 				r.counters.Files.Add(int64(len(j.parts)))
 			}
 			if err == nil && ctx.Err() == nil {
-				r.take(j, order)
+				r.collect(j, order)
 			}
 		})
 		if err != nil || ctx.Err() != nil {

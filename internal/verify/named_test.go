@@ -41,7 +41,7 @@ func (l *endless) Read(p []byte) (int, error) {
 
 // A manifest from a pipe is kept in memory, so its size is limited.
 func TestPipedManifestHasALimit(t *testing.T) {
-	s := &source{shown: "standard input"}
+	s := &treeManifest{shown: "standard input"}
 	err := s.readAll(&endless{}, 1<<20)
 	require.ErrorAs(t, err, new(*failure.RefusedError))
 	require.ErrorContains(t, err, "manifest 'standard input': more than 1 MiB")

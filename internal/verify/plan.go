@@ -174,7 +174,7 @@ func (r *run) addChecks(ctx context.Context, p *shard.Planner) (err error) {
 	r.number()
 	first := 0 // index of the tree's first manifest
 	for _, t := range r.trees {
-		index := map[*source]int{}
+		index := map[*treeManifest]int{}
 		for i, s := range t.manifests {
 			index[s] = first + i
 		}
@@ -212,7 +212,7 @@ func (j *job) sizeIn(look *fsys.Finder, convert bool) int64 {
 }
 
 // checkOf returns the record of a job in a shard.
-func checkOf(j *job, index map[*source]int) *shard.Check {
+func checkOf(j *job, index map[*treeManifest]int) *shard.Check {
 	c := &shard.Check{Path: shard.Text(j.path), Literal: shard.Text(j.literal)}
 	for _, p := range j.parts {
 		line := shard.CheckLine{Number: p.number, Manifest: index[p.from], Size: p.size, Digests: []shard.CheckDigest{}}

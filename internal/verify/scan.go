@@ -11,9 +11,9 @@ import (
 func (r *run) scan(ctx context.Context) (complete bool) {
 	for _, t := range r.trees {
 		look := fsys.NewFinder(t.root, min(max(fsys.OpenLimit()/16, 1), 16))
-		manifests := make([]*source, len(t.manifests)) // each with a separate lookahead
+		manifests := make([]*treeManifest, len(t.manifests)) // each with a separate lookahead
 		for i, s := range t.manifests {
-			manifests[i] = &source{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}
+			manifests[i] = &treeManifest{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}
 		}
 		for i, s := range manifests {
 			_, _ = s.readLines(ctx, manifestsAhead(manifests[i+1:]), func(j *job) { // the check reports errors

@@ -26,7 +26,7 @@ import (
 func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shard.AttemptOptions, c *counters.Set) (summary *Summary, err error) {
 	r := &run{opts: o, counters: c, summary: &Summary{}}
 	defer r.close()
-	sources, err := r.openPlanned(s.Plan)
+	manifests, err := r.openPlanned(s.Plan)
 	if err != nil {
 		return nil, err
 	}
@@ -35,13 +35,13 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, attempt.End()) }()
-	k := &task{run: r, store: s, index: index, sources: sources, results: attempt.NewResults()}
+	k := &task{run: r, store: s, index: index, manifests: manifests, results: attempt.NewResults()}
 	defer k.results.Close()
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var renewing sync.WaitGroup
 	renewing.Go(func() {
-		if err := attempt.Keep(ctx); err != nil {
+		if err := attempt.KeepRenewed(ctx); err != nil {
 			cancel(err)
 		}
 	})
@@ -80,9 +80,9 @@ func begin(ctx context.Context, s *shard.Store, index int, a shard.AttemptOption
 	return nil, failure.Refuse("shard %d: %s", index, quote.Text(err.Error()))
 }
 
-// openPlanned opens the trees of a plan, without their manifests, and returns a source for each
-// manifest of the plan.
-func (r *run) openPlanned(p *shard.Plan) (sources []*source, err error) {
+// openPlanned opens the trees of a plan. It returns the manifests of the plan without opening
+// them: a shard has their lines.
+func (r *run) openPlanned(p *shard.Plan) (manifests []*treeManifest, err error) {
 	if len(r.opts.Paths) != len(p.Targets) {
 		return nil, failure.Refuse("the plan checks %d directories, and %d are given", len(p.Targets), len(r.opts.Paths))
 	}
@@ -100,13 +100,13 @@ func (r *run) openPlanned(p *shard.Plan) (sources []*source, err error) {
 		}
 	}
 	for _, m := range p.Checks.Manifests {
-		s := &source{tree: r.trees[m.Target], shown: string(m.Path)}
+		s := &treeManifest{tree: r.trees[m.Target], shown: string(m.Path)}
 		if m.BagIt {
 			s.format = manifest.BagIt
 		}
-		sources = append(sources, s)
+		manifests = append(manifests, s)
 	}
-	return sources, nil
+	return manifests, nil
 }
 
 // checkRoot refuses another directory than that of the plan. The device number of a mount differs
@@ -120,12 +120,12 @@ func checkRoot(t *tree, planned shard.Root) error {
 
 // task checks one shard.
 type task struct {
-	run     *run
-	store   *shard.Store
-	index   int
-	sources []*source // by their index in the plan
-	results *shard.ResultWriter
-	record  shard.Finished
+	run       *run
+	store     *shard.Store
+	index     int
+	manifests []*treeManifest // by their index in the plan
+	results   *shard.ResultWriter
+	record    shard.Finished
 }
 
 // check checks the files of the shard and writes the results.
@@ -138,7 +138,7 @@ func (k *task) check(ctx context.Context) error {
 	r := k.run
 	r.counters.TotalBytes.Add(k.store.Plan.Shards[k.index].Bytes) // one command may check several shards
 	r.counters.ScanDone.Store(true)
-	count := r.prepare(1)
+	count := r.divideWorkers(1)
 	jobs, results := make(chan *job, 4*count), make(chan *job, 4*count)
 	var workers sync.WaitGroup
 	for range count {
@@ -154,7 +154,7 @@ func (k *task) check(ctx context.Context) error {
 	var putErr error
 	for j := range results { // to the end, also after an error
 		if ctx.Err() == nil && putErr == nil {
-			putErr = k.take(j)
+			putErr = k.collect(j)
 		}
 	}
 	return errors.Join(readErr, putErr)
@@ -176,7 +176,7 @@ func (k *task) sendJobs(ctx context.Context, reader *shard.CheckReader, jobs cha
 			for _, d := range line.Digests {
 				x.digests = append(x.digests, d.Expected())
 			}
-			j.parts = append(j.parts, &part{number: line.Number, from: k.sources[line.Manifest], expectation: x})
+			j.parts = append(j.parts, &part{number: line.Number, from: k.manifests[line.Manifest], expectation: x})
 		}
 		k.run.counters.TotalFiles.Add(int64(len(j.parts)))
 		jobs <- j
@@ -184,8 +184,8 @@ func (k *task) sendJobs(ctx context.Context, reader *shard.CheckReader, jobs cha
 	return nil
 }
 
-// take counts, reports and records a finished job.
-func (k *task) take(j *job) error {
+// collect counts, reports and records a finished job.
+func (k *task) collect(j *job) error {
 	r := k.run
 	r.countRead(j)
 	failed, differs := false, false

@@ -18,7 +18,7 @@ import (
 // failure; the others are checked.
 func (r *run) survey(ctx context.Context, t *tree) error {
 	var total, leftOut int64
-	var invalid []*source
+	var invalid []*treeManifest
 	var firstErr error // the refusal of the first one
 	for _, s := range t.manifests {
 		in := s.read()
@@ -72,7 +72,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 }
 
 // count counts the lines of a manifest.
-func (s *source) count(ctx context.Context, in *lines) error {
+func (s *treeManifest) count(ctx context.Context, in *lines) error {
 	for {
 		_, err := in.next()
 		if errors.Is(err, io.EOF) {
@@ -89,9 +89,9 @@ func (s *source) count(ctx context.Context, in *lines) error {
 }
 
 // drop closes manifests that cannot be read, so that none of their lines is checked.
-func (t *tree) drop(invalid []*source) {
+func (t *tree) drop(invalid []*treeManifest) {
 	for _, s := range invalid {
 		s.close()
 	}
-	t.manifests = slices.DeleteFunc(t.manifests, func(s *source) bool { return slices.Contains(invalid, s) })
+	t.manifests = slices.DeleteFunc(t.manifests, func(s *treeManifest) bool { return slices.Contains(invalid, s) })
 }

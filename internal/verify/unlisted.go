@@ -98,7 +98,7 @@ func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(v.tree.manifests, func(s *source) bool { return s.id == info.ID })
+	return slices.ContainsFunc(v.tree.manifests, func(s *treeManifest) bool { return s.id == info.ID })
 }
 
 func (v *unlistedVisitor) Failed(d *walk.Dir, name string, err error) {

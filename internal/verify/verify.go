@@ -176,8 +176,8 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 type run struct {
 	opts     *Options
 	counters *counters.Set
-	named    source // the open manifest for all trees
-	within   bool   // the manifest is below each tree, not in the current directory
+	named    treeManifest // the open manifest for all trees
+	within   bool         // the manifest is below each tree, not in the current directory
 	trees    []*tree
 	summary  *Summary
 	tasks    time.Duration // how long the tasks of a plan have checked
@@ -194,8 +194,8 @@ func (r *run) close() {
 	r.named.close()
 }
 
-// prepare makes the pipe for all workers, and returns how many of them each device gets.
-func (r *run) prepare(devices int) (workers int) {
+// divideWorkers returns how many workers each device gets, and makes the pipe for all of them.
+func (r *run) divideWorkers(devices int) (workers int) {
 	workers = r.opts.Workers
 	if workers == 0 {
 		workers = pipe.DefaultWorkers()
@@ -219,7 +219,7 @@ func (r *run) check(ctx context.Context) {
 	var (
 		numbers = r.number()
 		devices = r.byDevice()
-		count   = r.prepare(len(devices))
+		count   = r.divideWorkers(len(devices))
 		results = make(chan *job, 4*count)
 		order   = newOrder(numbers, r.trees)
 		stop    = r.counters.CountAhead(ctx, r.scan)
@@ -230,7 +230,7 @@ func (r *run) check(ctx context.Context) {
 		go func() {
 			defer close(jobs)
 			for _, t := range trees {
-				// Workers take jobs to the end.
+				// No send waits for ever: workers drain their channel, also after ctx has ended.
 				r.readLines(ctx, t, func(j *job) { order.wait(t.device()); jobs <- j })
 			}
 		}()
@@ -243,7 +243,7 @@ func (r *run) check(ctx context.Context) {
 		close(results)
 	}()
 	for j := range results {
-		r.take(j, order)
+		r.collect(j, order)
 	}
 	stop()
 }
@@ -277,8 +277,8 @@ func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
 	}
 }
 
-// take counts a finished job, and reports the results that are next in order.
-func (r *run) take(j *job, order *order) {
+// collect counts a finished job, and reports the results that are next in order.
+func (r *run) collect(j *job, order *order) {
 	r.countRead(j)
 	tree := j.parts[0].from.tree
 	if tree.listed != nil && j.meant != "" {

@@ -291,7 +291,7 @@ func TestStop(t *testing.T) {
 }
 
 // On exFAT, macOS keeps attributes of x.sha256 in the AppleDouble file ._x.sha256. Another file
-// of such a name is a manifest.
+// with a name that begins with "._" is a manifest.
 func TestAnAppleDoubleFileIsNoManifest(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"a": "A", "SHA256SUMS": sha("A") + "  a\n", "._SHA256SUMS": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X",

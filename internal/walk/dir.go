@@ -17,7 +17,7 @@ type Dir struct {
 	Place   Place     // its place in Parent; set if Options.Found is
 	Entries int       // the number that the system lists, known when d is left; set if Options.Found is
 	State   any       // data of the visitor
-	Note    any       // Step.Note of Feed
+	Note    any       // Step.Note, if Feed visits the directory; data for the visitor
 
 	handle  *fsys.Handle
 	visitor Visitor

@@ -71,7 +71,7 @@ type fedDir struct {
 // goTo enters the directories on the way to path. A note that is not nil belongs to the last
 // of them. If that directory was entered without a note, goTo leaves and enters it again.
 func (f *feed) goTo(path string, note any) *fedDir {
-	if path == f.path && (note == nil || path == "") {
+	if path == f.path && (note == nil || path == "") { // the root was entered first, without a note
 		return f.way[len(f.way)-1]
 	}
 	var names []string
@@ -79,7 +79,7 @@ func (f *feed) goTo(path string, note any) *fedDir {
 		names = strings.Split(path, "/")
 	}
 	depth := f.common(names)
-	if note != nil {
+	if note != nil { // leave the directory itself, too, to enter it with the note
 		depth = min(depth, max(len(names)-1, 0))
 	}
 	f.leave(depth + 1)

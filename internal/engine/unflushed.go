@@ -5,10 +5,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// reportUnwritten reports the files whose data did not reach the device, after a flush of the
+// reportUnflushed reports the files whose data did not reach the device, after a flush of the
 // file system has failed with err. The kernel forgets the writeback error of a file when it
-// evicts the inode from memory, so the list may be incomplete. reportUnwritten does not flush again.
-func (r *run) reportUnwritten(t *target, err error) {
+// evicts the inode from memory, so the list may be incomplete. reportUnflushed does not flush again.
+func (r *run) reportUnflushed(t *target, err error) {
 	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
 	}

@@ -5,59 +5,10 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
-
-// EventKind says what an Event reports.
-type EventKind uint8
-
-// The kinds of events.
-const (
-	EventCopied     EventKind = iota // an entry was created or replaced (Action says which)
-	EventSkipped                     // an entry was up to date, or left alone by policy "never"
-	EventConflict                    // an existing entry was left unchanged; Err has the reason, Hint or Next the way out
-	EventFailed                      // Err is a *failure.FileError
-	EventMismatch                    // content does not match its expected digest; Err is a *failure.FileError
-	EventWarning                     // the run does less than requested; once for each kind of warning
-	EventTargetLost                  // a destination is dropped; Err says why
-)
-
-// Event reports one thing that happened during the copy.
-type Event struct {
-	Kind    EventKind
-	Path    string       // relative to the source's root, raw bytes
-	Target  string       // the destination as the user named it; "" if the event concerns the source or all destinations
-	Entry   fsys.Kind    // EventCopied, EventSkipped: its kind in the source
-	Action  string       // EventCopied, EventSkipped: "created", "replaced", "linked", "up to date", "metadata", "kept"
-	Reason  string       // EventCopied, EventSkipped: why, as text for people; "" if obvious
-	Bytes   int64        // size of a copied file
-	Digests hash.Digests // of the file's content, one for each of Options.Hashes; nil if they are unknown
-	Err     error        // EventFailed: *failure.FileError; EventConflict, EventWarning, EventTargetLost: the text
-	Hint    string       // EventConflict: the overwrite policy that would replace the entry, "" if none would
-	Next    string       // EventConflict: the user's next step if Hint is ""; "" if it is to move the existing entry away
-}
-
-// Entry is an entry of the source with its outcome at each destination, as Options.Each
-// receives it.
-type Entry struct {
-	Path    string // relative to the source's root, raw bytes
-	Kind    fsys.Kind
-	Size    int64
-	Mtime   fsys.Time
-	Digests hash.Digests // one for each of Options.Hashes; nil if the content was not read and no line is kept
-	// Outcomes has one element for each of Options.Targets: Event.Action, "conflict", or "" if
-	// the entry was not copied there.
-	Outcomes []string
-}
-
-// fileEvent returns an event about a file. Both the event and its error contain the path and
-// the destination.
-func fileEvent(kind EventKind, path, target string, stage failure.Stage, err error) Event {
-	return Event{Kind: kind, Path: path, Target: target, Err: &failure.FileError{Path: path, Target: target, Stage: stage, Err: err}}
-}
 
 // Counts are numbers of entries by their outcome at one destination. An existing directory
 // counts only if its metadata was updated. A task writes them as JSON, see shardCounts.
@@ -217,4 +168,20 @@ type TargetSummary struct {
 	BackupDir string       // the directory that keeps replaced files; "" if there is none
 	BackedUp  int64        // files in BackupDir that this run replaced
 	Cached    int64        // files of Verified that the run perhaps read from memory instead of a device
+}
+
+// summarize returns the summary of the destination, without its manifests. The caller may use the
+// data of the collector.
+func (t *target) summarize() TargetSummary {
+	s := TargetSummary{
+		Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.conflicting,
+		Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached,
+	}
+	if lost := t.lost.Load(); lost != nil {
+		s.Lost = *lost
+	}
+	if t.backup != nil {
+		s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
+	}
+	return s
 }

@@ -13,9 +13,9 @@ import (
 // for the data of other programs. The measurement is in docs/benchmarks.md.
 const fewEntries = 16
 
-// durables lists the files and directories that a run has to make durable at a destination, as
+// syncList lists the files and directories that a run has to sync at a destination when it ends, as
 // long as there are few.
-type durables struct {
+type syncList struct {
 	mu struct {
 		sync.Mutex
 		files, dirs []string // relative to the destination's root
@@ -23,10 +23,10 @@ type durables struct {
 	}
 }
 
-func (d *durables) addFile(path string) { d.add(&d.mu.files, path) }
-func (d *durables) addDir(path string)  { d.add(&d.mu.dirs, path) }
+func (d *syncList) addFile(path string) { d.add(&d.mu.files, path) }
+func (d *syncList) addDir(path string)  { d.add(&d.mu.dirs, path) }
 
-func (d *durables) add(list *[]string, path string) {
+func (d *syncList) add(list *[]string, path string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.mu.files)+len(d.mu.dirs) >= fewEntries {
@@ -41,14 +41,14 @@ func (d *durables) add(list *[]string, path string) {
 
 // addOther records an entry that cannot be synced separately: a symbolic link, a special file,
 // or a further hard link.
-func (d *durables) addOther() {
+func (d *syncList) addOther() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.mu.many = true
 }
 
 // addResult records the outcome of an entry other than a directory.
-func (d *durables) addResult(kind fsys.Kind, t targetResult) {
+func (d *syncList) addResult(kind fsys.Kind, t targetResult) {
 	switch {
 	case t.done == outNothing || t.done == outConflict || kind == fsys.Directory:
 	case kind == fsys.Regular && t.done != outLinked && t.done != outLeft:
@@ -60,7 +60,7 @@ func (d *durables) addResult(kind fsys.Kind, t targetResult) {
 
 // sync makes the files and directories durable if they are few. If it returns false without an
 // error, the caller must flush the file system instead.
-func (d *durables) sync(root *fsys.Dir) (done bool, err error) {
+func (d *syncList) sync(root *fsys.Dir) (done bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.mu.many {
