@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 )
 
 // ErrTemporary means that a temporary file cannot be created or written.
@@ -43,12 +44,23 @@ func (t *temporary) Write(p []byte) (int, error) {
 func (t *temporary) create() error {
 	f, err := os.CreateTemp("", "sealift-sort-")
 	if err != nil {
-		return err
+		if e, ok := errors.AsType[*os.PathError](err); ok {
+			err = e.Err // without the random name of the file
+		}
+		return fmt.Errorf("%w: the directory '%s' cannot be used: %w; set %s to another", ErrTemporary, os.TempDir(), err, variable())
 	}
 	t.file, t.unnamed = f, os.Remove(f.Name()) == nil
 	_, err = f.Write(t.held)
 	t.held = nil
 	return err
+}
+
+// variable returns the name of the environment variable that chooses the directory.
+func variable() string {
+	if runtime.GOOS == "windows" {
+		return "TMP"
+	}
+	return "TMPDIR"
 }
 
 func (t *temporary) ReadAt(p []byte, off int64) (int, error) {

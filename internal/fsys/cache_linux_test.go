@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -105,10 +106,26 @@ func TestDropCacheReportsErrorsOfWriting(t *testing.T) {
 	}
 	small := t.TempDir()
 	command(t, "mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", small)
-	t.Cleanup(func() { _ = exec.Command("umount", small).Run() })
+	t.Cleanup(func() { unmountWhenFree(t, small) })
 	d := newDisk(t, "ext4", small) // whose device is full before it is
 	_, err := d.file(t, "f", noise(1, 24<<20)).DropCache()
 	require.True(t, err == unix.EIO || err == unix.ENOSPC, "%v", err)
+}
+
+// unmountWhenFree unmounts path. It tries again for some seconds, because a loop device detaches from
+// its file some time after losetup has ended.
+func unmountWhenFree(t *testing.T, path string) {
+	t.Helper()
+	var out []byte
+	for range 100 {
+		var err error
+		if out, err = exec.Command("umount", path).CombinedOutput(); err == nil {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	_ = exec.Command("umount", "-l", path).Run()
+	t.Errorf("umount: %s", out)
 }
 
 func TestDropCacheOfAMappedFile(t *testing.T) {

@@ -110,7 +110,13 @@ func (h *Handle) Release() {
 	s.mu.Lock()
 	h.users--
 	var victims []*Dir
-	if h.users == 0 && h.parent != nil {
+	switch {
+	case h.users > 0:
+	case h.parent == nil:
+		if h.closed {
+			victims, h.dir = append(victims, h.dir), nil
+		}
+	default:
 		h.next, h.prev = s.mu.idle.next, &s.mu.idle
 		h.prev.next, h.next.prev = h, h
 		if h.closed {

@@ -219,3 +219,21 @@ func TestHandlesFromManyGoroutines(t *testing.T) {
 	}
 	require.Zero(t, openNow(s))
 }
+
+// A root that is in use when it is closed stays open until its last Release.
+func TestRootClosedWhileInUse(t *testing.T) {
+	root, err := newFS().OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	h := NewHandles(1).Root(root)
+	for range 2 {
+		_, err := h.Acquire()
+		require.NoError(t, err)
+	}
+	h.Close()
+	h.Release()
+	_, err = root.Stat()
+	require.NoError(t, err, "one user is left")
+	h.Release()
+	_, err = root.Stat()
+	require.Error(t, err)
+}

@@ -3,11 +3,15 @@ package mhl
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -172,4 +176,34 @@ func FuzzReadChain(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, chain, back)
 	})
+}
+
+// Renamed paths are in memory, so a history with too many bytes of them is refused.
+func TestBytesOfRenamedPathsAreLimited(t *testing.T) {
+	const name = "0001_tree_2020-01-16_091500Z.mhl"
+	text := `<hashlist version="2.0" xmlns="urn:ASC:MHL:v2.0"><hashes><hash><path size="5">new</path><md5 action="original">0CC175B9C0F1B6A831C399E269772661</md5><previousPath>old</previousPath></hash></hashes></hashlist>`
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	var system *fsys.FS
+	folder, err := system.OpenRoot(dir)
+	require.NoError(t, err)
+	defer folder.Close()
+	sum := hash.C4.New()
+	sum.Write([]byte(text))
+	link := Link{Name: name, C4: sum.Sum(nil)}
+	for before, want := range map[int]string{
+		maxRenamedLength - len("old"+"new"):     "",
+		maxRenamedLength - len("old"+"new") + 1: "the renamed paths of its history have more than 67108864 bytes",
+	} {
+		into := newRecords(extsort.TempFile)
+		h := &History{renames: map[string]string{}, renamed: before}
+		_, err := h.loadGeneration(folder, link, 1, into)
+		require.NoError(t, into.close())
+		if want == "" {
+			require.NoError(t, err)
+			require.Equal(t, map[string]string{"old": "new"}, h.renames)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
 }

@@ -132,8 +132,12 @@ func asOrdinaryUser(t *testing.T) bool {
 	_, err = io.Copy(to, from)
 	require.NoError(t, err)
 	require.NoError(t, to.Close())
+	temporary := filepath.Join(dir, "tmp") // the user may not be allowed to write to TMPDIR
+	require.NoError(t, os.Mkdir(temporary, 0o700))
+	require.NoError(t, os.Chown(temporary, nobody, nobody))
 	cmd := exec.CommandContext(t.Context(), program, "-test.v", "-test.run", "^"+t.Name()+"$")
 	cmd.Dir = "/"
+	cmd.Env = append(os.Environ(), "TMPDIR="+temporary)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	switch {
