@@ -225,7 +225,7 @@ func numbered(name string, use func(name string) error) error {
 
 // backupDir opens the directory that keeps the replaced files of dd, and creates it and its
 // ancestors if they do not exist. If a link or a file is kept under the name of a subdirectory,
-// the subdirectory gets a number, as such a link or file would. The caller closes it.
+// the subdirectory gets a number, as a second link or file would. The caller closes it.
 func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 	dd.backup.Lock()
 	defer dd.backup.Unlock()

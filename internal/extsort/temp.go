@@ -52,6 +52,36 @@ func (t *temporary) create() error {
 	return err
 }
 
+// createTemp creates a file. The error names the directory, and the variable that chooses it.
+func createTemp() (*os.File, error) {
+	f, err := os.CreateTemp("", "sealift-sort-")
+	if err != nil {
+		if e, ok := errors.AsType[*os.PathError](err); ok {
+			err = e.Err // without the random name of the file
+		}
+		return nil, fmt.Errorf("%w: the directory '%s' cannot be used: %w; set %s to another", ErrTemporary, os.TempDir(), err, variable())
+	}
+	return f, nil
+}
+
+// CheckTemp returns an error if TempFile cannot keep much data. It is for a command that would
+// notice that only after long work.
+func CheckTemp() error {
+	f, err := createTemp()
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// variable returns the name of the environment variable that chooses the directory.
+func variable() string {
+	if runtime.GOOS == "windows" {
+		return "TMP"
+	}
+	return "TMPDIR"
+}
+
 func (t *temporary) ReadAt(p []byte, off int64) (int, error) {
 	if t.file == nil {
 		return bytes.NewReader(t.held).ReadAt(p, off)
@@ -77,31 +107,4 @@ func spillError(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrTemporary, err)
-}
-
-// createTemp creates a file in the directory for temporary files. The error names the directory, and
-// the variable that chooses it.
-func createTemp() (*os.File, error) {
-	f, err := os.CreateTemp("", "sealift-sort-")
-	if err == nil {
-		return f, nil
-	}
-	variable := "TMPDIR"
-	if runtime.GOOS == "windows" {
-		variable = "TMP"
-	}
-	if e, ok := errors.AsType[*os.PathError](err); ok {
-		err = e.Err // without the random name of the file
-	}
-	return nil, fmt.Errorf("the directory '%s' cannot be used: %w; set %s to another", os.TempDir(), err, variable)
-}
-
-// CheckTemp returns an error if TempFile could not keep much data. It is for a command that would
-// notice that only after long work.
-func CheckTemp() error {
-	f, err := createTemp()
-	if err != nil {
-		return spillError(err)
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
 }

@@ -42,7 +42,7 @@ var everything = &Node{all: true}
 
 // ReadOnly reads a list of paths relative to the source, one per line or, if
 // nulSeparated, each ended by a NUL byte. As in ExcludeFrom, a CR at the end of a line and
-// a byte order mark at the start of the file do not belong to a name; with NUL bytes, they do.
+// a byte order mark at the start of the file do not belong to a name. With NUL bytes, they do.
 // Nothing else is special: there are no comments, no patterns and no quotes, and spaces
 // belong to the name. Empty lines are ignored; "." components and surplus slashes are
 // dropped; a listed directory includes its complete subtree, and "." is the
