@@ -37,7 +37,8 @@ func TestAListingIsSortedInLittleMemory(t *testing.T) {
 func TestAListingThatCannotBeStoredIsReported(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir()+"/none")
 	l := &listing{memory: 3}
-	l.add("a", "a")
-	l.add("b", "b")
+	long := strings.Repeat("x", 300<<10) // a temporary that is shorter stays in memory
+	l.add("a", long)
+	l.add("b", long)
 	require.ErrorContains(t, l.close(func(string) { t.Error("a part looks complete") }), "the listing is incomplete: ")
 }

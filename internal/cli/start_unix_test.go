@@ -21,7 +21,6 @@ import (
 // A named pipe as the log waits for its reader, and as a list of files for its writer. A signal ends
 // a command that waits.
 func TestASignalEndsACommandThatWaitsForAPipe(t *testing.T) {
-	t.Parallel()
 	for _, flag := range []string{"--log-file", "--files-from", "--exclude-from"} {
 		pipe := filepath.Join(t.TempDir(), "pipe")
 		require.NoError(t, syscall.Mkfifo(pipe, 0o600))
@@ -45,7 +44,6 @@ func TestASignalEndsACommandThatWaitsForAPipe(t *testing.T) {
 }
 
 func TestTheLogCanBeAPipe(t *testing.T) {
-	t.Parallel()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	read := make(chan string)

@@ -96,7 +96,7 @@ func TestReaderDoesNotBufferOverlongLines(t *testing.T) {
 			}
 		}
 	}).AllocedBytesPerOp()
-	require.Less(t, allocated, int64(3*MaxLine))
+	require.Less(t, allocated, int64(4*MaxLine)) // the race detector allocates, too
 }
 
 func TestReaderKeepsFewNumbers(t *testing.T) {
