@@ -219,10 +219,6 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
 		isNew := t.created || t.madeByPlan
-		if have.IsUnfinished() && r.opts.Preserve&PreserveTimes != 0 {
-			// apply sets the times after the mode, which shows the next run that a killed run made root.
-			_ = t.root.SetTimes(meta.info.Atime, meta.info.Mtime, meta.info.Btime) // apply reports it
-		}
 		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
