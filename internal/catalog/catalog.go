@@ -158,8 +158,8 @@ func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool)
 	return digests, complete
 }
 
-// ListsInPlace reports whether the previous manifest of each hash has its name, which no killed
-// run has moved aside, and lists the file.
+// ListsInPlace reports whether the previous manifest of each hash may list the file, and no
+// killed run has moved that manifest aside.
 func (c *Catalog) ListsInPlace(file string) bool {
 	for _, l := range c.lists {
 		if l.prev == nil || l.prev.killed || !l.prev.index.MayList(file) {

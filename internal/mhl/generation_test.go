@@ -191,17 +191,18 @@ func TestBytesOfRenamedPathsAreLimited(t *testing.T) {
 	sum := hash.C4.New()
 	sum.Write([]byte(text))
 	link := Link{Name: name, C4: sum.Sum(nil)}
+	const now = "a later name" // of new
 	for before, want := range map[int]string{
-		maxRenamedLength - len("old"+"new"):     "",
-		maxRenamedLength - len("old"+"new") + 1: "the renamed paths of its history have more than 67108864 bytes",
+		maxRenamedLength - len("old"+now):     "",
+		maxRenamedLength - len("old"+now) + 1: "the renamed paths of its history have more than 67108864 bytes",
 	} {
 		into := newRecords(extsort.TempFile)
-		h := &History{renames: map[string]string{}, renamed: before}
+		h := &History{renames: map[string]string{"new": now}, renamed: before}
 		_, err := h.loadGeneration(folder, link, 1, into)
 		require.NoError(t, into.close())
 		if want == "" {
 			require.NoError(t, err)
-			require.Equal(t, map[string]string{"old": "new"}, h.renames)
+			require.Equal(t, map[string]string{"old": now, "new": now}, h.renames)
 			continue
 		}
 		require.ErrorContains(t, err, want)

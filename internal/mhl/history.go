@@ -183,10 +183,11 @@ func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *rec
 			if len(renamed)+len(h.renames) == maxRenames {
 				return fmt.Errorf("its history has more than %d renamed paths", maxRenames)
 			}
-			if h.renamed += len(listed.Previous) + len(listed.Path); h.renamed > maxRenamedLength {
+			now := h.now(listed.Path) // may be much longer
+			if h.renamed += len(listed.Previous) + len(now); h.renamed > maxRenamedLength {
 				return fmt.Errorf("the renamed paths of its history have more than %d bytes", maxRenamedLength)
 			}
-			renamed[listed.Previous] = h.now(listed.Path)
+			renamed[listed.Previous] = now
 		}
 		return into.add(join(h.Path, h.now(listed.Path)), listed, depthOf(h.Path), number)
 	})

@@ -229,8 +229,8 @@ func createFile(dir *fsys.Dir, head string) (*planFile, error) {
 	}
 	f := &planFile{file: file, digest: sha256.New()}
 	f.out = bufio.NewWriterSize(&fsys.Writer{File: &file.File}, fileBuffer)
-	_, err = f.Write([]byte(head))
-	return f, err
+	_, _ = f.Write([]byte(head)) // out returns an error again in commit
+	return f, nil
 }
 
 // Write implements io.Writer.

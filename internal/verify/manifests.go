@@ -29,6 +29,7 @@ type tree struct {
 	root      *fsys.Dir
 	info      fsys.Info
 	manifests []*treeManifest
+	ids       map[fsys.ID]bool       // of the manifests, and of those that cannot be read
 	first     int64                  // the number of the first report about it
 	signs     []incomplete.Sign      // of an unfinished copy
 	notes     []note                 // reports that come before all others

@@ -152,6 +152,16 @@ func TestBrokenMediaHashList(t *testing.T) {
 	}
 }
 
+// A list that cannot be read is an error if another manifest is readable. Verify does not report it as unlisted, too.
+func TestBrokenMediaHashListBesideLines(t *testing.T) {
+	list := strings.TrimSuffix(mhl(mhlEntry("a", 1, kindsOf("A")["md5"])), "</hashlist>\n")
+	dir := tree(t, map[string]string{"a": "A", "a.mhl": list, "SHA256SUMS": sha("A") + "  a\n"})
+	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true, Unlisted: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"FAILURE a.mhl: the manifest cannot be read: line 4: unexpected EOF", "OK a"}, reported)
+	require.EqualValues(t, 1, s.Errors)
+}
+
 // Each of many entries for one file gets a verdict.
 func TestManyEntriesOfMediaHashList(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A"})

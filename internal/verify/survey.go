@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -18,9 +18,11 @@ import (
 // failure; the others are checked.
 func (r *run) survey(ctx context.Context, t *tree) error {
 	var total, leftOut int64
-	var invalid []*treeManifest
-	var firstErr error // the refusal of the first one
+	var valid, invalid []*treeManifest
+	var firstErr error // the refusal of the first invalid one
+	t.ids = map[fsys.ID]bool{}
 	for _, s := range t.manifests {
+		t.ids[s.id] = true
 		in := s.read()
 		if err := s.count(ctx, in); err != nil {
 			if !s.found || t.bag != nil || ctx.Err() != nil {
@@ -34,6 +36,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), 0})
 			continue
 		}
+		valid = append(valid, s)
 		total += s.lines
 		leftOut += in.leftOut
 		mayBeEmpty := s.size == 0 && (s.isHistory || s.format == manifest.BagIt) // the payload of a bag may be empty
@@ -50,10 +53,13 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		}
 		r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), s.lines})
 	}
-	if invalid != nil && len(invalid) == len(t.manifests) && len(t.signs) == 0 {
+	if invalid != nil && valid == nil && len(t.signs) == 0 {
 		return firstErr
 	}
-	t.drop(invalid)
+	for _, s := range invalid { // none of their lines is checked
+		s.close()
+	}
+	t.manifests = valid
 	r.summary.LeftOut += leftOut
 	if total == 0 && leftOut > 0 {
 		return failure.Refuse("%s: the filters leave out every line of its manifests", quote.Name(t.given))
@@ -86,12 +92,4 @@ func (s *treeManifest) count(ctx context.Context, in *lines) error {
 		}
 		s.lines++
 	}
-}
-
-// drop closes manifests that cannot be read, so that none of their lines is checked.
-func (t *tree) drop(invalid []*treeManifest) {
-	for _, s := range invalid {
-		s.close()
-	}
-	t.manifests = slices.DeleteFunc(t.manifests, func(s *treeManifest) bool { return slices.Contains(invalid, s) })
 }

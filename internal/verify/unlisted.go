@@ -87,7 +87,7 @@ func (t *tree) isMarker(name string) bool {
 	return slices.ContainsFunc(t.signs, func(s incomplete.Sign) bool { return s.Name == name })
 }
 
-// isManifest reports whether the file is one of the manifests that verify uses.
+// isManifest reports whether the file is one of the manifests that verify has opened.
 func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) bool {
 	dir, err := d.Acquire()
 	if err != nil {
@@ -95,10 +95,7 @@ func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) bool {
 	}
 	defer d.Release()
 	info, err := dir.Lstat(name)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(v.tree.manifests, func(s *treeManifest) bool { return s.id == info.ID })
+	return err == nil && v.tree.ids[info.ID]
 }
 
 func (v *unlistedVisitor) Failed(d *walk.Dir, name string, err error) {
