@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -53,8 +54,21 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 }
 
 // copiedOver reports whether a place is in a destination, and the source has an entry of this name.
+// If the source is a file, it reports whether the place is that of its copy.
 func copiedOver(place *report.Place, o *engine.Options) bool {
+	source, err := os.Stat(o.Source)
+	single := err == nil && !source.IsDir()
 	for _, t := range o.Targets {
+		if single {
+			dir, name := copyOfFile(o.Source, t)
+			if place.Below(dir) == name {
+				return true
+			}
+			continue
+		}
+		if o.Bag != nil {
+			t = filepath.Join(t, bag.PayloadName)
+		}
 		if below := place.Below(t); below != "" {
 			if _, err := os.Lstat(filepath.Join(o.Source, below)); err == nil {
 				return true
@@ -62,6 +76,15 @@ func copiedOver(place *report.Place, o *engine.Options) bool {
 		}
 	}
 	return false
+}
+
+// copyOfFile returns the directory and the name of the copy of a file at a destination.
+func copyOfFile(source, target string) (dir, name string) {
+	dir, name = filepath.Split(target)
+	if info, err := os.Stat(target); name == "" || err == nil && info.IsDir() {
+		return target, filepath.Base(source)
+	}
+	return cmp.Or(dir, "."), name
 }
 
 // refuseLog refuses a log that would change the source, or the copy of one of its files.

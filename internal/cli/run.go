@@ -199,7 +199,7 @@ type runSummary struct{ shards []shardResult }
 
 // run runs the shards of a task, one after the other.
 func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run shardRunner) error {
-	r, err := newCopyReporter(cmd, &f.copyFlags, &f.options)
+	r, err := f.newReporter(cmd)
 	if err != nil {
 		return err
 	}
@@ -219,6 +219,16 @@ func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run sh
 			return f.finish(cmd.OutOrStdout(), r, s, result)
 		},
 	})
+}
+
+// newReporter returns the reporter of the task. A verification writes to no tree, so its log may be
+// in one.
+func (f *runFlags) newReporter(cmd *cobra.Command) (*copyReporter, error) {
+	if f.checks == nil {
+		return newCopyReporter(cmd, &f.copyFlags, &f.options)
+	}
+	base, err := newReporter(cmd, &f.outputFlags)
+	return &copyReporter{reporter: base, flags: &f.copyFlags}, err
 }
 
 func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int, r *copyReporter, run shardRunner, c *counters.Set) (*runSummary, error) {

@@ -94,9 +94,8 @@ func readFile(name string, read func(io.Reader) error) error {
 const maxUnmet = 10
 
 // warnUnmet warns of filter rules that matched nothing and of an empty --files-from, and returns
-// the number of warnings.
-// Call it only after a run that has read the complete tree. paths are those of --files-from;
-// a command that reports missing paths itself passes nil.
+// the number of warnings. Call it only after a run that has read the complete tree. paths are
+// those of --files-from; a command that reports missing paths itself passes nil.
 func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
 	if f.empty {
 		r.warning("", "", errors.New("--files-from "+quote.Name(f.filesFrom)+" lists no path"))

@@ -81,7 +81,8 @@ func InUse(err error) bool {
 	return is(err, windows.ERROR_SHARING_VIOLATION, windows.ERROR_LOCK_VIOLATION)
 }
 
-// NameTooLong reports whether err means that a name is too long for the file system. NTFS reports that as an invalid name.
+// NameTooLong reports whether err means that a name is too long for the file system. NTFS reports
+// that as an invalid name.
 func NameTooLong(err error) bool {
 	return is(err, windows.ERROR_FILENAME_EXCED_RANGE, windows.ERROR_INVALID_NAME)
 }
