@@ -1,4 +1,4 @@
-"""The sweep of scripts/torture, which says what it does."""
+"""The sweep of scripts/torture, which describes it."""
 import collections
 import ctypes
 import errno
@@ -269,7 +269,7 @@ def run(command, at, calls, decide, stdin=None, limit=60):
             elif pidfd in ready:
                 break
             if time.monotonic() > end:
-                # Go tells what all goroutines do, then it must go.
+                # Go prints the stacks of all goroutines, then the process must end.
                 os.kill(pid, signal.SIGKILL if hung else signal.SIGQUIT)
                 hung, end = True, time.monotonic() + 10
     finally:
@@ -517,7 +517,7 @@ class Copy(Scenario):
 
 
 class Read(Scenario):
-    """A command that tells: all that it tells is right, or it does not exit with 0."""
+    """A command that prints results: all of them are right, or it does not exit with 0."""
 
     def __init__(self, name, *args, outputs=("out",), **more):
         super().__init__(name, *args, **more)
@@ -631,8 +631,8 @@ def judge(p, at, wanted, source):
         return p.error if nth == p.nth or p.lasting and nth > p.nth else None
 
     ended = run([sealift, *s.args], at, [p.call], decide, stdin=s.stdin and os.path.join(at, s.stdin))
-    told, wrong = messages(at), []
-    text = "\n".join(told)
+    printed, wrong = messages(at), []
+    text = "\n".join(printed)
     if not ended.hits:
         return None, [], text
     if ended.hung:
@@ -644,7 +644,7 @@ def judge(p, at, wanted, source):
     if not wrong:
         if ended.code == 0:
             unfit = allowed(p, s.complete(at, wanted))
-            warned = p.error in CANNOT_HOLD and p.call in METADATA and told_cause(told, p)
+            warned = p.error in CANNOT_HOLD and p.call in METADATA and names_cause(printed, p)
             if unfit and not warned:
                 wrong += ["exit 0, but " + u for u in unfit]
         elif p.error in NEEDS_NOTHING:
@@ -655,10 +655,10 @@ def judge(p, at, wanted, source):
             names = {a for a in s.args if not a.startswith("-")}
             for path in {path for hit in ended.hits for path in hit[3]}:
                 names |= {part for part in path.removeprefix(at).removesuffix(" (deleted)").split("/") if part}
-            if not told_cause(told, p):
-                wrong.append("no message tells the cause")
+            if not names_cause(printed, p):
+                wrong.append("no message names the cause")
             elif not any(text_of(p.error) in line and any(n in line for n in named(names))
-                         for line in told):
+                         for line in printed):
                 wrong.append("no message names what it is about")
         wrong += s.whole(at, wanted, ended.hits)
     if source is not None and unlike(look(at + "/src"), source):
@@ -686,8 +686,8 @@ def named(names):
     return {n.replace("\n", "\\n") for n in names} | {"the source's directory", "'-'"}
 
 
-def told_cause(told, p):
-    return any(text_of(p.error) in line for line in told)
+def names_cause(printed, p):
+    return any(text_of(p.error) in line for line in printed)
 
 
 # ---- the sweep --------------------------------------------------------------------

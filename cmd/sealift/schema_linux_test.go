@@ -266,7 +266,7 @@ sealift sum large --manifest large/SHA256SUMS`)
 	phases := []string{"copying", "hashing", "done", "stopped"} // phases that must occur
 	commands := map[string]int{
 		`sealift stream --quiet --progress json large/a -`: 0,
-		`mkfifo in; sealift sum --progress json - <in 2>told & exec 3>in; until grep -q hashing told; do sleep 0.1; done; exec 3>&-; wait $! && cat told >&2`: 0,
+		`mkfifo in; sealift sum --progress json - <in 2>printed & exec 3>in; until grep -q hashing printed; do sleep 0.1; done; exec 3>&-; wait $! && cat printed >&2`: 0,
 		`sealift verify --progress json large`: 0,
 		`exec signal INT halted/a sealift copy -q --progress json --workers 1 --bwlimit 1MB large halted`: 130,
 		`sealift copy -q --progress json --bwlimit 300KB --block-size 4K --dirty-window 1M slow slowly`:   0,

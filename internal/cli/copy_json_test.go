@@ -201,13 +201,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "exit_code": 3
 }
 `
-	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
-		t.Fatalf("%v in %s", err, r.stdout)
-	}
-	if got.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-	}
+	requireIndented(t, want, r.stdout)
 	if strings.Count(r.stdout, "\n") != 1 {
 		t.Errorf("not one line: %q", r.stdout)
 	}

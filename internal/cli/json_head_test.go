@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -31,6 +32,14 @@ func headless(t testing.TB, output string) string {
 		t.Errorf("the first fields are missing: %.300s", output)
 	}
 	return headPattern.ReplaceAllString(output, `{"schema":1,`)
+}
+
+// requireIndented compares JSON output without its first fields, indented, with want.
+func requireIndented(t testing.TB, want, output string) {
+	t.Helper()
+	var got bytes.Buffer
+	require.NoError(t, json.Indent(&got, []byte(headless(t, output)), "", "  "), output)
+	require.Equal(t, want, got.String())
 }
 
 func TestJSONBeginsWithTheSameHead(t *testing.T) {

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -257,13 +256,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
   "exit_code": 3
 }
 `
-	var got bytes.Buffer
-	if err := json.Indent(&got, []byte(headless(t, r.stdout)), "", "  "); err != nil {
-		t.Fatalf("%v in %s", err, r.stdout)
-	}
-	if got.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", got.String(), want)
-	}
+	requireIndented(t, want, r.stdout)
 	if strings.Count(r.stdout, "\n") != 1 || r.code != 3 {
 		t.Errorf("exit code %d, stdout %q", r.code, r.stdout)
 	}

@@ -3,12 +3,9 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -58,12 +55,7 @@ func (c *bagCut) try(t *testing.T, dir string, n int64) (done bool, wrong []stri
 		}
 		into := filepath.Join(dir, fmt.Sprint("left", seed))
 		dst := filepath.Join(into, "dst")
-		r := rand.New(rand.NewPCG(seed, uint64(n)))
-		survives := func() bool { return r.IntN(2) == 0 }
-		if seed == 0 {
-			survives = nil
-		}
-		if err := disk.Lose(into, survives); err != nil {
+		if err := disk.Lose(into, survivors(seed, n)); err != nil {
 			complain("%v", err)
 			continue
 		}
@@ -88,54 +80,35 @@ func (c *bagCut) try(t *testing.T, dir string, n int64) (done bool, wrong []stri
 	return done, wrong
 }
 
+// treeAndBag makes a tree and a bag of it, both in the directory memory.
+func treeAndBag(t *testing.T) (memory, plain, bagged string) {
+	memory = treetest.MemoryDir(t)
+	plain, bagged = filepath.Join(memory, "src"), filepath.Join(memory, "bag")
+	treetest.Create(t, plain, payloadTree())
+	runs(t, bagging(plain, bagged))
+	return memory, plain, bagged
+}
+
 // The power is cut before each operation. Then there is no bagit.txt, or the bag is complete
 // and valid, and the same command completes it.
 func TestABagIsCompleteOrHasNoDeclarationAfterAPowerCut(t *testing.T) {
 	linuxOnly(t, "elsewhere a temporary file has a name, which can outlive the journal that lists it")
 	t.Parallel()
-	memory := treetest.MemoryDir(t)
-	plain := filepath.Join(memory, "src")
-	treetest.Create(t, plain, payloadTree())
-	made := bagging(plain, filepath.Join(memory, "bag"))
-	runs(t, made)
+	_, plain, bagged := treeAndBag(t)
 	for _, c := range []bagCut{
 		{plain, SyncEnd, []hash.Algorithm{hash.MD5, hash.SHA256}},
 		{plain, SyncFile, []hash.Algorithm{hash.SHA256}},
-		{made.Targets[0], SyncEnd, []hash.Algorithm{hash.SHA256}},
+		{bagged, SyncEnd, []hash.Algorithm{hash.SHA256}},
 	} {
 		t.Run(fmt.Sprint(filepath.Base(c.src), ", ", c.sync), func(t *testing.T) {
 			t.Parallel()
 			dir := treetest.MemoryDir(t)
-			stride := sweepStride(9)
-			var mu sync.Mutex
-			var wrong []string
-			next, ended := int64(1), 0
-			var workers sync.WaitGroup
-			for range runtime.GOMAXPROCS(0) {
-				workers.Go(func() {
-					for {
-						mu.Lock()
-						n := next
-						next += stride
-						enough := len(wrong) > 20 || ended > 2 || n > 10_000
-						mu.Unlock()
-						if enough {
-							return
-						}
-						own := filepath.Join(dir, fmt.Sprint(n))
-						done, w := c.try(t, own, n)
-						treetest.Remove(t, own)
-						mu.Lock()
-						wrong = append(wrong, w...)
-						if done {
-							ended++
-						}
-						mu.Unlock()
-					}
-				})
-			}
-			workers.Wait()
-			t.Logf("%d operations", next)
+			enough := func(n int64, ended int) bool { return ended > 2 || n > 10_000 }
+			wrong, ended := cutEach(1, sweepStride(9), enough, func(n int64) (bool, []string) {
+				own := filepath.Join(dir, fmt.Sprint(n))
+				defer treetest.Remove(t, own)
+				return c.try(t, own, n)
+			})
 			require.Empty(t, wrong, strings.Join(wrong, "\n"))
 			require.Positive(t, ended, "no run has ended")
 		})
@@ -147,12 +120,8 @@ func TestABagIsCompleteOrHasNoDeclarationAfterAPowerCut(t *testing.T) {
 func TestABagIsCompleteOrHasNoDeclarationAfterAFault(t *testing.T) {
 	linuxOnly(t, "system calls are slow elsewhere, and there are two runs for each")
 	t.Parallel()
-	memory := treetest.MemoryDir(t)
-	plain := filepath.Join(memory, "src")
-	treetest.Create(t, plain, payloadTree())
-	made := bagging(plain, filepath.Join(memory, "bag"))
-	runs(t, made)
-	for _, src := range []string{plain, made.Targets[0]} {
+	memory, plain, bagged := treeAndBag(t)
+	for _, src := range []string{plain, bagged} {
 		stride, clean, enough := sweepStride(9), 0, 3
 		for n := int64(1); clean < enough; n += stride {
 			c := bagCut{src, SyncEnd, []hash.Algorithm{hash.SHA256}}

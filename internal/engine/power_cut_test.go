@@ -156,12 +156,7 @@ func (c *cutCase) try(t testing.TB, dir string, n int64) (done bool, wrong []str
 	}
 	for _, seed := range seeds {
 		into := filepath.Join(dir, fmt.Sprint("left", seed))
-		r := rand.New(rand.NewPCG(seed, uint64(n)))
-		survives := func() bool { return r.IntN(2) == 0 }
-		if seed == 0 {
-			survives = nil
-		}
-		if err := disk.Lose(into, survives); err != nil {
+		if err := disk.Lose(into, survivors(seed, n)); err != nil {
 			complain("%v", err)
 			continue
 		}
@@ -267,6 +262,50 @@ func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 	}
 }
 
+// survivors chooses the operations without a flush that outlive a power cut before the n-th
+// operation: with seed 0 none, otherwise half of them.
+func survivors(seed uint64, n int64) func() bool {
+	if seed == 0 {
+		return nil
+	}
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	return func() bool { return r.IntN(2) == 0 }
+}
+
+// cutEach calls try with the operations first, first+stride and so on, as many at a time as there
+// are processors. It ends when enough returns true, or after more than 20 complaints. ended is the
+// number of runs that the power cut came too late for.
+func cutEach(
+	first, stride int64, enough func(n int64, ended int) bool, try func(n int64) (done bool, wrong []string),
+) (wrong []string, ended int) {
+	var mu sync.Mutex
+	next := first
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for {
+				mu.Lock()
+				n := next
+				next += stride
+				stop := len(wrong) > 20 || enough(n, ended)
+				mu.Unlock()
+				if stop {
+					return
+				}
+				done, w := try(n)
+				mu.Lock()
+				wrong = append(wrong, w...)
+				if done {
+					ended++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	return wrong, ended
+}
+
 // shortStride is how many operations apart the power is cut in the short form.
 const shortStride = 16
 
@@ -279,36 +318,14 @@ func (c *cutCase) sweep(t *testing.T, first, stride int64) {
 	disk, err := c.copyUntil(t, whole, 1<<40)
 	require.NoError(t, err)
 	last := disk.Calls()
-	var mu sync.Mutex
-	var wrong []string
-	ended := 0
-	next := c.stopAt + first // what is before is another case's
-	var workers sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		workers.Go(func() {
-			for {
-				mu.Lock()
-				n := next
-				next += stride
-				// The number of operations varies a little.
-				enough := len(wrong) > 20 || n > last && ended > 0 || n > 2*last
-				mu.Unlock()
-				if enough {
-					return
-				}
-				own := filepath.Join(dir, fmt.Sprint(n))
-				done, w := c.try(t, own, n)
-				treetest.Remove(t, own)
-				mu.Lock()
-				wrong = append(wrong, w...)
-				if done {
-					ended++
-				}
-				mu.Unlock()
-			}
-		})
-	}
-	workers.Wait()
+	// The number of operations varies a little.
+	enough := func(n int64, ended int) bool { return n > last && ended > 0 || n > 2*last }
+	// The operations before stopAt belong to another case.
+	wrong, ended := cutEach(c.stopAt+first, stride, enough, func(n int64) (bool, []string) {
+		own := filepath.Join(dir, fmt.Sprint(n))
+		defer treetest.Remove(t, own)
+		return c.try(t, own, n)
+	})
 	t.Logf("%d operations", last)
 	if len(wrong) > 0 {
 		t.Fatal(strings.Join(wrong, "\n"))

@@ -52,14 +52,14 @@ func FuzzDirents(f *testing.F) {
 	f.Add(slices.Concat(dirent(1, unix.DT_DIR, "."), dirent(3, unix.DT_LNK, "...")), "a\n")
 	f.Add(dirent(4, 77, "../b"), strings.Repeat("x", 255))
 	f.Fuzz(func(t *testing.T, records []byte, name string) {
-		told := 0
+		size := 0
 		_, err := eachDirent(records, func(name []byte, _ uint64, _ Kind) bool {
-			told += 19 + len(name)
+			size += 19 + len(name)
 			require.NotContains(t, []string{"", ".", ".."}, string(name))
 			require.False(t, bytes.ContainsAny(name, "/\x00"), "%q", name)
 			return true
 		})
-		require.LessOrEqual(t, told, len(records))
+		require.LessOrEqual(t, size, len(records))
 		if err != nil || len(name) > 255 {
 			return
 		}

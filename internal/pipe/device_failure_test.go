@@ -136,7 +136,7 @@ func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 	modes(t, func(t *testing.T, ranges bool) {
 		disk := &disk{speed: 40e6}
 		d := newDevice(t, DeviceOptions{Window: 8 * mib, Ranges: ranges})
-		var told []error
+		var reported []error
 		waiting, starting, good := disk.create(), disk.create(), disk.create()
 		waiting.fails = func(off int64) error {
 			if ranges && off < 2*mib {
@@ -145,7 +145,7 @@ func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 			return fmt.Errorf("waiting at %d: %w", off, errDisk)
 		}
 		starting.startFail = func(int64) error { return errDisk }
-		a := d.behind(waiting, func(err error) { told = append(told, err) })
+		a := d.behind(waiting, func(err error) { reported = append(reported, err) })
 		count := 0
 		b := d.behind(starting, func(err error) {
 			require.ErrorIs(t, err, errDisk)
@@ -162,9 +162,9 @@ func TestDeviceReportsAnErrorOnceForEachFile(t *testing.T) {
 		b.Finish()
 		c.Finish()
 		d.Drain()
-		require.Len(t, told, 1)
+		require.Len(t, reported, 1)
 		if ranges {
-			require.EqualError(t, told[0], "waiting at 2097152: bad sector")
+			require.EqualError(t, reported[0], "waiting at 2097152: bad sector")
 			require.Equal(t, 1, count)
 		}
 		require.Zero(t, d.Unwritten())
@@ -250,10 +250,10 @@ func TestDeviceNeverWaitsForEver(t *testing.T) {
 						if r.IntN(4) == 0 {
 							f.fails = func(int64) error { return errDisk }
 						}
-						told := false
+						reported := false
 						b := d.behind(f, func(error) {
-							assert.False(t, told)
-							told = true
+							assert.False(t, reported)
+							reported = true
 							failures.Add(1)
 						})
 						for range r.IntN(100) {

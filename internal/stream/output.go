@@ -173,19 +173,19 @@ func (o *output) fail(err error) {
 	if errors.Is(err, fsys.ErrStopped) {
 		return
 	}
-	told := fmt.Errorf("%w after %d bytes", err, o.written)
+	reported := fmt.Errorf("%w after %d bytes", err, o.written)
 	if o.syncs() {
 		err := o.complete()
 		if err == nil {
 			err = o.flush()
 		}
 		if err == nil {
-			told = fmt.Errorf("%w; %d bytes are on the device", told, o.written)
+			reported = fmt.Errorf("%w; %d bytes are on the device", reported, o.written)
 		} else {
-			told = fmt.Errorf("%w; it is not known what of them is on the device", told)
+			reported = fmt.Errorf("%w; it is not known what of them is on the device", reported)
 		}
 	}
-	o.run.fail(o.name, failure.StageWrite, told)
+	o.run.fail(o.name, failure.StageWrite, reported)
 }
 
 // finish flushes a complete output to its device and closes it.

@@ -83,13 +83,13 @@ func TestLikeDD(t *testing.T) {
 		require.Zero(t, got.summary.Errors, got.texts())
 		cmd := exec.Command("dd", args...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C")
-		told, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", told)
+		printed, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", printed)
 		require.Equal(t, string(read(t, path("want"))), string(read(t, path("got"))), args)
 		s := got.summary
 		records := fmt.Sprintf("%d+%d records in\n%d+%d records out\n%d bytes",
 			s.In.Full, s.In.Partial, s.Outputs[0].Records.Full, s.Outputs[0].Records.Partial, s.Bytes)
-		require.Contains(t, strings.ReplaceAll(string(told), "1 byte ", "1 bytes "), records+" ", args)
+		require.Contains(t, strings.ReplaceAll(string(printed), "1 byte ", "1 bytes "), records+" ", args)
 	})
 }
 
