@@ -314,18 +314,24 @@ func TestScreensOfAPulledDisk(t *testing.T) {
 	enter(t, card())
 	g := newGate()
 	defer g.open()
-	var pulled atomic.Bool
+	var isPulled atomic.Bool
+	pulled := make(chan struct{})
 	sys := &fsys.FS{Fault: faultfs.All(
 		func(c fsys.Call) error {
-			if strings.Contains(c.Path, "disk2") && pulled.Load() {
+			if strings.Contains(c.Path, "disk2") && isPulled.Load() {
 				return syscall.EIO
 			}
 			return nil
 		},
 		onPath(fsys.OpRead, "card/A001_0001.mov", faultfs.OnIndex(40, func(fsys.Call) error {
-			pulled.Store(true)
+			isPulled.Store(true)
+			close(pulled)
 			return nil
 		})),
+		onPath(fsys.OpRead, "card/notes.txt", func(fsys.Call) error {
+			<-pulled // whichever worker takes it
+			return nil
+		}),
 		g.holds(fsys.OpRead, "card/audio", 10),
 	)}
 	s := begin(t, 80, 24, sys, "copy --workers 2 card disk1 -o disk2")
