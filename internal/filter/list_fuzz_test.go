@@ -1,11 +1,14 @@
 package filter
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"path"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func FuzzExcludeFrom(f *testing.F) {
@@ -42,7 +45,67 @@ func FuzzExcludeFrom(f *testing.F) {
 			}
 		}
 		assert.Equal(t, want, l.Match(entry, false, l.Root()), "%q", entry)
+		for _, isDir := range []bool{false, true} {
+			assert.Equal(t, matchEach(&l, entry, isDir), l.MatchAll(entry, isDir), "%q", entry)
+		}
 	})
+}
+
+// matchEach is the definition of MatchAll.
+func matchEach(l *List, entry string, isDir bool) Verdict {
+	verdict := l.Root()
+	for i := range entry {
+		if entry[i] == '/' {
+			verdict = l.Match(entry[:i], true, verdict)
+		}
+	}
+	return l.Match(entry, isDir, verdict)
+}
+
+// MatchAll equals Match for each directory of a path, for random rules and paths of few names.
+func TestMatchAllEqualsMatch(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	found := map[Verdict]int{}
+	for range 50_000 {
+		var l List
+		for range random.IntN(4) {
+			parts := []string{pick("a", "b", "*", "**", "/a", "a*")}
+			for range random.IntN(5) {
+				parts = append(parts, pick("a", "b", "c", "*", "**"))
+			}
+			add := l.Exclude
+			if random.IntN(3) == 0 {
+				add = l.Include
+			}
+			require.NoError(t, add(strings.Join(parts, "/")+pick("", "/")))
+		}
+		parts := []string{pick("a", "b", "c")}
+		for range random.IntN(8) {
+			parts = append(parts, pick("a", "b", "c"))
+		}
+		entry, isDir := strings.Join(parts, "/"), random.IntN(2) == 0
+		want := matchEach(&l, entry, isDir)
+		unmet := l.Unmet()
+		for i := range l.rules {
+			l.rules[i].met.Store(false)
+		}
+		require.Equal(t, want, l.MatchAll(entry, isDir), "%q, %+v", entry, l.rules)
+		require.Equal(t, unmet, l.Unmet())
+		found[want]++
+	}
+	require.Len(t, found, 3)
+	require.Equal(t, Included, (*List)(nil).MatchAll("a/b", false))
+}
+
+// A hostile path and rules of many names need little time: with the square of the length, this test
+// would need an hour.
+func TestMatchAllOfALongPath(t *testing.T) {
+	var l List
+	for i := range 50 {
+		require.NoError(t, l.Exclude(fmt.Sprintf("a/**/b%d/c", i)))
+	}
+	require.Equal(t, Included, l.MatchAll(strings.Repeat("a/", 100_000)+"f", false))
 }
 
 // matchSlowly is the definition of a match, by recursion and without the
