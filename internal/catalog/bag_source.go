@@ -53,7 +53,7 @@ func (s *Source) openBag() (problems []Problem) {
 			return
 		}
 		if err == nil {
-			err = read(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+			err = read(f.Reader(info.Size))
 			f.Close()
 		}
 		if err != nil {

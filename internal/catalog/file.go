@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -129,8 +130,9 @@ func (f *File) Is(dir fsys.ID, name string, file fsys.ID) bool {
 
 // Write writes the lines of the Builder, and the lines of the previous manifest for other
 // paths that are still regular files. A manifest that would not change stays. The file is
-// complete and synced before it gets its name; otherwise the existing file stays.
-func (f *File) Write() (Written, error) {
+// complete and synced before it gets its name; otherwise the existing file stays. Write returns
+// the cause of ctx's end if it still waits for another process then.
+func (f *File) Write(ctx context.Context) (Written, error) {
 	w := Written{Path: f.opts.Path}
 	if err := f.refresh(); err != nil {
 		return w, err
@@ -150,7 +152,11 @@ func (f *File) Write() (Written, error) {
 			return w, stillSame(f.home, f.name, f.prev)
 		}
 	}
-	defer f.lock()()
+	unlock, err := f.lock(ctx)
+	if err != nil {
+		return w, err
+	}
+	defer unlock()
 	if err := f.refresh(); err != nil {
 		return w, err
 	}

@@ -3,6 +3,7 @@
 package catalog
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -60,7 +62,7 @@ func writeTo(t require.TestingT, f *File, puts ...string) (Written, error) {
 	for _, path := range puts {
 		require.NoError(t, f.opts.Builder.Put(manifest.Entry{Path: path, Digests: digestsOf(path, f.opts.Hashes...)}))
 	}
-	return f.Write()
+	return f.Write(context.Background())
 }
 
 // lineOf returns the line of a file that contains its own path.
@@ -334,7 +336,7 @@ func TestFileThatManyProcessesWrite(t *testing.T) {
 		for _, f := range files {
 			all.Go(func() error {
 				defer f.Close()
-				_, err := f.Write()
+				_, err := f.Write(context.Background())
 				return err
 			})
 		}
@@ -345,6 +347,30 @@ func TestFileThatManyProcessesWrite(t *testing.T) {
 		require.Empty(t, left)
 		require.NoError(t, os.Remove("M"))
 	}
+}
+
+// While another process holds the lock, the end of the context ends the wait. The manifest is not
+// written.
+func TestTheEndOfTheContextEndsTheWaitForTheLock(t *testing.T) {
+	inPlace(t, "a")
+	var sys *fsys.FS
+	dir, err := sys.OpenRoot(".")
+	require.NoError(t, err)
+	defer dir.Close()
+	lock, err := dir.Lock(fileLockName)
+	require.NoError(t, err)
+	defer lock.Unlock()
+	f, err := fileTest{}.open()
+	require.NoError(t, err)
+	defer f.Close()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("the user has stopped it")
+	begin := time.Now()
+	time.AfterFunc(5*lockPause, func() { cancel(cause) })
+	_, err = f.Write(ctx)
+	require.ErrorIs(t, err, cause)
+	require.Less(t, time.Since(begin), lockWait/2)
+	require.NoFileExists(t, "M")
 }
 
 // If another process creates the manifest, it is not replaced if it has another form, or

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -18,18 +19,24 @@ const (
 // lock lets the processes that write Files in one directory take turns, so that each one
 // merges the lines of the others. Without the lock, one process could rename its manifest
 // over another one that it has not read. The returned function ends the turn. If the lock is
-// not available, lock does without it: Write still fails if it sees another manifest.
-func (f *File) lock() (unlock func()) {
-	for begin := time.Now(); ; time.Sleep(lockPause) {
+// not available for a minute, lock does without it: Write still fails if it sees another manifest.
+// The error is the cause of ctx's end during the wait.
+func (f *File) lock(ctx context.Context) (unlock func(), err error) {
+	for begin := time.Now(); ; {
 		l, err := f.home.Lock(fileLockName)
 		if err == nil {
 			return func() {
 				_ = f.home.Remove(fileLockName) // a leftover is only litter: the lock ends with its descriptor
 				l.Unlock()
-			}
+			}, nil
 		}
 		if !errors.Is(err, fsys.ErrLocked) || time.Since(begin) > lockWait {
-			return func() {}
+			return func() {}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(lockPause):
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (l *MediaList) isWritten(root *fsys.Dir, from *manifest.Builder, hashes []h
 		return false, nil //nolint:nilerr // a new list is written
 	}
 	defer f.Close()
-	listed := classic.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+	listed := classic.NewReader(f.Reader(info.Size))
 	slots := make([]int, len(l.Hashes))
 	for i, a := range l.Hashes {
 		slots[i] = slices.Index(hashes, a)

@@ -148,7 +148,10 @@ func (c *Catalog) outdated(name string) (int, error) {
 		return 0, err
 	}
 	defer f.Close()
-	lines := manifest.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), format, algorithm)
+	if manifest.IsAppleDouble(name, fsys.ReaderAt{File: f}) {
+		return 0, nil
+	}
+	lines := manifest.NewReader(f.Reader(info.Size), format, algorithm)
 	count := 0
 	for {
 		l, err := lines.Next()

@@ -31,7 +31,10 @@ func TestOtherManifestsAreOnlyWarnedOf(t *testing.T) {
 			dest: with(old, files{"z.sha256": sha("a", "old"), "a.md5": sums(hash.MD5, "a", "old")}), want: []string{"a.md5 1", "z.sha256 1"}, after: files{"SHA256SUMS": renewed},
 		},
 		"the names of other tools count, and paths with ./": {dest: with(old, files{"shasum.2020.txt": "#\n" + sha("./a", "old")}), want: []string{"shasum.2020.txt 1"}, after: files{"SHA256SUMS": renewed}},
-		"what the copy has brought is not another one":      {source: files{"a.sha256": sha("a", "x")}, dest: old, after: files{"SHA256SUMS": sha("a", "new", "b", "new", "a.sha256", sha("a", "x"))}},
+		"an AppleDouble file is none": {
+			dest: with(old, files{"._x.mhl": "\x00\x05\x16\x07", "z.sha256": sha("a", "old")}), want: []string{"z.sha256 1"}, after: files{"SHA256SUMS": renewed},
+		},
+		"what the copy has brought is not another one": {source: files{"a.sha256": sha("a", "x")}, dest: old, after: files{"SHA256SUMS": sha("a", "new", "b", "new", "a.sha256", sha("a", "x"))}},
 		"the usual manifest is another one with --manifest": {
 			dest: with(old, files{"SHA256SUMS": sha("a", "old")}), options: Options{Usual: "list"}, want: []string{"SHA256SUMS 1"}, after: files{"list": renewed},
 		},

@@ -122,5 +122,5 @@ func openHome(root *fsys.Dir, file string, create bool) (*fsys.Dir, error) {
 
 // lines reads the manifest.
 func (o *own) lines() *io.SectionReader {
-	return io.NewSectionReader(fsys.ReaderAt{File: o.file}, 0, o.info.Size)
+	return o.file.Reader(o.info.Size)
 }

@@ -21,7 +21,7 @@ type composer func(io.Writer) (manifest.Counts, error)
 // returns the SHA-256 of it in hexadecimal, otherwise "". If the file cannot be read, it
 // returns an error, because that must not cause a manifest to be replaced.
 func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, digest string, err error) {
-	want := bufio.NewReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size))
+	want := bufio.NewReader(f.Reader(size))
 	sum := sha256.New()
 	n, err = compose(io.MultiWriter(&comparer{want: want}, sum))
 	if err == nil {
@@ -59,7 +59,7 @@ func (r replacement) write() (n manifest.Counts, digest string, err error) {
 	if n, err = r.compose(io.MultiWriter(&fsys.Writer{File: &p.File}, sum)); err != nil || n.Lines == 0 && !r.empty {
 		return n, "", err
 	}
-	if err := takeAttributes(p, r.like); err != nil {
+	if err := r.takeAttributes(p); err != nil {
 		return n, "", err
 	}
 	if r.durable {
@@ -81,12 +81,29 @@ func (r replacement) write() (n manifest.Counts, digest string, err error) {
 var errCreated = errors.New("another process has created it meanwhile")
 
 // takeAttributes gives a new manifest the owner, the attributes and the mode of the
-// replaced one.
-func takeAttributes(p *fsys.Pending, prev *own) error {
+// replaced one, unless another user may have planted that.
+func (r replacement) takeAttributes(p *fsys.Pending) error {
+	prev := r.like
+	if prev != nil {
+		home, err := r.home.Stat()
+		if err != nil {
+			return err
+		}
+		own, err := p.Stat()
+		if err != nil {
+			return err
+		}
+		if prev.info.PlantedIn(home, own.UID) {
+			prev = nil
+		}
+	}
 	if prev == nil {
 		return fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
 	}
 	if err := fsys.IgnoreRefusal(p.Chown(prev.info.UID, prev.info.GID)); err != nil {
+		return err
+	}
+	if err := fsys.IgnoreRefusal(p.RemoveXattr(inheritedACL)); err != nil {
 		return err
 	}
 	list, err := prev.file.Xattrs(keepsXattr)
@@ -100,6 +117,9 @@ func takeAttributes(p *fsys.Pending, prev *own) error {
 	}
 	return fsys.IgnoreRefusal(p.Chmod(prev.info.Mode & 0o777))
 }
+
+// inheritedACL is the ACL that a new file gets if its directory has a default ACL.
+const inheritedACL = "system.posix_acl_access"
 
 // keepsXattr excludes attributes that belong to one inode or its content.
 func keepsXattr(name string) bool {

@@ -79,7 +79,7 @@ func givenIn(root *fsys.Dir, file, name string, a hash.Algorithm, bare bool) (di
 	if info.Size > maxGiven {
 		return nil, false, nil
 	}
-	content, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+	content, err := io.ReadAll(f.Reader(info.Size))
 	if err != nil {
 		return nil, false, err
 	}

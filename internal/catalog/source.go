@@ -252,6 +252,10 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	}
 	l := &sourceList{name: name, slot: slot, file: f, isBag: isBag}
 	var content io.ReaderAt = fsys.ReaderAt{File: f}
+	if manifest.IsAppleDouble(name, content) {
+		l.close()
+		return nil, nil
+	}
 	if info.Size <= heldInMemory {
 		held, err := io.ReadAll(io.NewSectionReader(content, 0, info.Size))
 		l.close()

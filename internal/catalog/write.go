@@ -188,7 +188,7 @@ func digestOf(finder *fsys.Finder, file string, a hash.Algorithm) ([]byte, error
 // digestOfOpen reads an open file of size bytes.
 func digestOfOpen(f *fsys.File, size int64, a hash.Algorithm) ([]byte, error) {
 	set := hash.NewSet([]hash.Algorithm{a})
-	n, err := io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, size), make([]byte, 128<<10))
+	n, err := io.CopyBuffer(set, f.Reader(size), make([]byte, 128<<10))
 	if err == nil && n != size {
 		err = io.ErrUnexpectedEOF
 	}
@@ -235,7 +235,10 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if err != nil {
 		return w, err
 	}
-	r := replacement{home: home, name: name, like: l.prev, durable: c.opts.Durable, compose: compose}
+	r := replacement{home: home, name: name, durable: c.opts.Durable, compose: compose}
+	if !l.copied { // a copy of the source's manifest is not replaced
+		r.like = l.prev
+	}
 	if l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "") {
 		r.replaces = l.prev
 	}

@@ -36,7 +36,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 	return r.readXattrs(o, e.path, &e.meta)
 }
 
-// makeSpecial creates an entry without data: a symbolic link or a special file. It creates a
+// makeSpecial creates an entry without data: a symbolic link or a special file. It usually creates a
 // new symbolic link under its final name. Other entries get a temporary name and are then renamed.
 // A replacement has to be atomic. Mknod makes a regular file on some file systems, which has to be
 // removed.
@@ -48,9 +48,9 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return nil
 	}
 	name := p.name
-	// With policy "never", a later attempt would not set the metadata of an existing link. So the
-	// link gets its metadata before its name.
-	late := r.rules.repeated && r.opts.Policy == PolicyNever
+	// With policy "never", a run after a killed one would not set the metadata of an existing link. So
+	// the link gets its metadata before its name.
+	late := r.opts.Policy == PolicyNever
 	if p.exists || e.kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}
@@ -62,7 +62,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return err
 	}
 	if e.kind == fsys.Symlink {
-		err = p.dir.Symlink(e.link, name)
+		err = p.dir.Symlink(e.link, name, e.meta.info)
 	} else {
 		err = p.dir.Mknod(name, e.meta.info)
 	}
@@ -158,7 +158,7 @@ func followsLinks(dir *fsys.Dir) (bool, error) {
 		return false, nil
 	}
 	name := dir.TempName()
-	if err := dir.Symlink(dir.TempName(), name); err != nil {
+	if err := dir.Symlink(dir.TempName(), name, fsys.Info{}); err != nil {
 		return false, err
 	}
 	defer dir.Remove(name) //nolint:errcheck // its reserved name marks it as Sealift's

@@ -12,11 +12,19 @@ import (
 
 // systemCalls are the calls that other systems and file systems lack. Tests replace them.
 type systemCalls struct {
+	mkdir           func(dir int, name string, mode uint32) error
+	rename          func(oldDir int, oldName string, newDir int, newName string) error
+	unlink          func(dir int, name string, flags int) error
+	keepsDoubles    func(fd int) bool // nil if no file system does
 	exclusiveRename func(dirfd int, oldName, newName string) error
 	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
 }
 
 var system = systemCalls{
+	mkdir:           unix.Mkdirat,
+	rename:          unix.Renameat,
+	unlink:          unix.Unlinkat,
+	keepsDoubles:    keepsDoubles,
 	exclusiveRename: renameNoReplace,
 	hardLink:        unix.Linkat,
 }

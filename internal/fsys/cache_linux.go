@@ -110,11 +110,15 @@ func (f *File) SetDirect(on bool) (fromDevice bool, err error) {
 }
 
 // tryDirect tries a direct read beyond the end of the file. overlay accepts the flag even if
-// its layers do not support it, and refuses the read.
+// its layers do not support it, and refuses the read. A file that is open for writing only cannot be
+// read (EBADF): only a write finds out, see SetDirect.
 func (f *File) tryDirect() error {
 	size, err := f.size()
 	if err == nil {
 		_, err = f.pread(AlignedBuffer(DirectAlignment), (size+DirectAlignment-1)&^(DirectAlignment-1))
+	}
+	if err == unix.EBADF {
+		return nil
 	}
 	if err != nil {
 		_ = setDirectFlag(f.fd, false)

@@ -1,6 +1,9 @@
 package fsys
 
-import "runtime"
+import (
+	"errors"
+	"runtime"
+)
 
 // OpenRoot opens the directory that a user named. Symbolic links in path are
 // followed: the path is the user's own.
@@ -100,10 +103,10 @@ func (d *Dir) MkdirUnfinished(name string) error {
 }
 
 // Symlink creates the symbolic link name. The error is EEXIST if the name exists. On Windows,
-// the link is one to a directory if target is an existing directory, otherwise one to a file;
-// it needs a privilege or the developer mode.
-func (d *Dir) Symlink(target, name string) error {
-	err := d.do(OpSymlink, name, func() error { return d.symlink(target, name) })
+// the link is one to a directory if like describes a link to a directory, otherwise one to a file;
+// it needs a privilege or the developer mode. Other systems ignore like.
+func (d *Dir) Symlink(target, name string, like Info) error {
+	err := d.do(OpSymlink, name, func() error { return d.symlink(target, name, like) })
 	return d.made(err, OpSymlink, name, target)
 }
 
@@ -159,9 +162,8 @@ func (d *Dir) RemoveDir(name string) error {
 	return d.removed(d.do(OpRemove, name, func() error { return d.removeDir(name) }), name)
 }
 
-// Sync flushes the directory's names to the device. On Windows it does nothing: NTFS and ReFS
-// log changes of names in order, and write the log with the next flush of a file at the
-// latest.
+// Sync flushes the directory's names to the device. On Windows, this does nothing on FAT, and if
+// the directory cannot be opened for writing.
 func (d *Dir) Sync() error { return d.flush(Flush{Op: OpSync}, d.sync) }
 
 // SyncFS flushes the complete file system of the directory to its device, including data of
@@ -177,12 +179,18 @@ func (d *Dir) SyncFSReliable() bool {
 	return d.syncFSReliable()
 }
 
+// SharesSyncErrors reports whether a failed sync of one file may be about the data of others. That
+// is so for a FUSE daemon of a block device, such as ntfs-3g and exfat-fuse. It writes all files
+// through one descriptor of the device, for which the kernel reports an error of writeback once.
+func (d *Dir) SharesSyncErrors() bool { return d.disk() == nil && d.sharesSyncErrors() }
+
 // datasyncToDrive reports whether Datasync leaves data in the drive's own cache, as on macOS.
 const datasyncToDrive = runtime.GOOS == "darwin"
 
 // TakeOver gives the owner of a directory all permissions (rwx) and opens it, after OpenDir
 // has returned EACCES. It returns the previous permission bits. On Windows, ACLs control
-// access, and Chmod cannot change them.
+// access, and Chmod cannot change them. It is an error if another process exchanges the directory
+// meanwhile: the caller would give the previous permissions to the other one.
 func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
 	o, err := d.OpenObject(name)
 	if err != nil {
@@ -200,5 +208,15 @@ func (d *Dir) TakeOver(name string) (*Dir, uint32, error) {
 		return nil, 0, err
 	}
 	sub, err := d.OpenDir(name)
-	return sub, info.Mode, err
+	if err != nil {
+		return nil, 0, err
+	}
+	if now, err := sub.Stat(); err != nil || now.ID != info.ID {
+		sub.Close()
+		return nil, 0, errors.Join(errOtherDirectory, err, o.Chmod(info.Mode))
+	}
+	return sub, info.Mode, nil
 }
+
+// errOtherDirectory means that another process has given the name of a directory to a different one.
+var errOtherDirectory = errors.New("it was exchanged for another directory meanwhile")

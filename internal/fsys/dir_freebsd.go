@@ -73,6 +73,9 @@ func fdatasyncFD(fd int) error { return unix.Fsync(fd) }
 // link instead.
 func renameNoReplace(int, string, string) error { return unix.ENOTSUP }
 
+// keepsDoubles is nil: the kernel has no AppleDouble files.
+var keepsDoubles func(fd int) bool
+
 // preallocate is not supported: posix_fallocate(2) changes the size, and ZFS
 // refuses it.
 func (f *File) preallocate(int64) error { return unix.ENOTSUP }

@@ -21,6 +21,12 @@ type Dir struct {
 	caps   *capabilities
 	files  atomic.Pointer[unnamedFiles] // of the directory's file system, set when first needed
 	listed atomic.Bool                  // this descriptor has listed the directory before
+
+	// doubles remembers the answer of keepsDoubles.
+	doubles struct {
+		sync.Once
+		kept bool
+	}
 }
 
 // capabilities is shared by all directories of a tree. It remembers operations that the file
@@ -29,6 +35,7 @@ type Dir struct {
 type capabilities struct {
 	unnamed    sync.Map    // device number → *unnamedFiles
 	look       sync.Mutex  // held from the check that a name is free until it is used
+	doubles    sync.Mutex  // held while an AppleDouble file may have a temporary name
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH is refused, as for unprivileged users before Linux 6.10
 
 	tempID atomic.Pointer[string] // SetTempID
@@ -141,9 +148,13 @@ func (d *Dir) openFile(name string) (Object, error) {
 	return o, err
 }
 
-func (d *Dir) mkdir(name string) error { return unix.Mkdirat(d.fd, name, 0o700) }
+func (d *Dir) mkdir(name string) error {
+	return d.making(name, func(name string) error { return d.calls().mkdir(d.fd, name, 0o700) })
+}
 
-func (d *Dir) symlink(target, name string) error { return unix.Symlinkat(target, d.fd, name) }
+func (d *Dir) symlink(target, name string, _ Info) error {
+	return d.making(name, func(name string) error { return unix.Symlinkat(target, d.fd, name) })
+}
 
 func (d *Dir) mknod(name string, info Info) error {
 	var format uint32
@@ -177,12 +188,23 @@ func (d *Dir) link(name string, to *Dir, newName string) error {
 }
 
 func (d *Dir) rename(oldName string, to *Dir, newName string) error {
-	return unix.Renameat(d.fd, oldName, to.fd, newName)
+	return d.moving(oldName, func(oldName string) error { return d.calls().rename(d.fd, oldName, to.fd, newName) })
 }
 
-func (d *Dir) remove(name string) error { return unix.Unlinkat(d.fd, name, 0) }
+func (d *Dir) remove(name string) error { return d.unlink(name, 0) }
 
-func (d *Dir) removeDir(name string) error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
+func (d *Dir) removeDir(name string) error { return d.unlink(name, unix.AT_REMOVEDIR) }
+
+func (d *Dir) unlink(name string, flags int) error {
+	return d.removing(name, func() error { return d.calls().unlink(d.fd, name, flags) })
+}
+
+// LacksInodes reports whether the directory's file system has no inode for another file.
+func (d *Dir) LacksInodes() bool {
+	var st unix.Statfs_t
+	err := retry(func() error { return unix.Fstatfs(d.fd, &st) })
+	return err == nil && st.Files > 0 && st.Ffree == 0
+}
 
 // Writable reports whether the process may create and remove entries in the directory. root
 // may, whatever the mode is, unless its capabilities were removed.
@@ -201,13 +223,18 @@ func unlessRefused(err error) error {
 }
 
 func (d *Dir) renameExclusively(oldName, newName string) error {
+	return d.moving(oldName, func(oldName string) error { return d.moveExclusively(oldName, newName) })
+}
+
+// moveExclusively is renameExclusively as the file system does it.
+func (d *Dir) moveExclusively(oldName, newName string) error {
 	err := retry(func() error { return d.calls().exclusiveRename(d.fd, oldName, newName) })
 	if err == nil || !Unsupported(err) && err != unix.EINVAL {
 		return err
 	}
 	err = retry(func() error { return d.calls().hardLink(d.fd, oldName, d.fd, newName, 0) })
 	if err == nil {
-		return retry(func() error { return d.remove(oldName) })
+		return retry(func() error { return d.calls().unlink(d.fd, oldName, 0) })
 	}
 	if !Unsupported(err) && err != unix.EPERM {
 		return err
@@ -221,5 +248,5 @@ func (d *Dir) renameExclusively(oldName, newName string) error {
 	} else if err != unix.ENOENT {
 		return err
 	}
-	return retry(func() error { return d.rename(oldName, d, newName) })
+	return d.renameHere(oldName, newName)
 }

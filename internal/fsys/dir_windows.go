@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 )
@@ -178,13 +179,50 @@ func (d *Dir) openObject(name string) (Object, error) {
 	return Object{h: h}, err
 }
 
-func (d *Dir) sync() error { return nil }
+// sync flushes the directory's names, which needs the right to create entries. Not every user
+// has that right, another process can withhold it while it has the directory open, and FAT
+// flushes only its root. Then sync does nothing.
+func (d *Dir) sync() error {
+	h, err := reopen(d.h, windows.FILE_WRITE_DATA)
+	if InUse(err) {
+		return nil
+	}
+	if err != nil {
+		return IgnoreRefusal(err)
+	}
+	defer windows.CloseHandle(h)
+	err = windows.FlushFileBuffers(h)
+	if InvalidArgument(err) {
+		return nil
+	}
+	return IgnoreRefusal(err)
+}
 
-// KeepsChangeTime is always true. It does not query the file system.
-func (d *Dir) KeepsChangeTime() bool { return true }
+// KeepsChangeTime is always false: Info has no change time, because programs can set it.
+func (d *Dir) KeepsChangeTime() bool { return false }
 
 // Writable is always true: on Windows, modes do not prevent new entries.
 func (d *Dir) Writable() bool { return true }
 
-// Available returns -1, because how much space there is depends on quotas of the user.
-func (d *Dir) Available() int64 { return -1 }
+// LacksInodes is false: the file systems of Windows have no fixed number of files.
+func (d *Dir) LacksInodes() bool { return false }
+
+var queryVolumeInformation = windows.NewLazySystemDLL("ntdll.dll").NewProc("NtQueryVolumeInformationFile")
+
+// Available returns how many bytes the user can write to the file system of the directory, or
+// -1 if that is unknown. The number respects quotas (FILE_FS_FULL_SIZE_INFORMATION of ntifs.h).
+func (d *Dir) Available() int64 {
+	const fullSizeInformation = 7 // FS_INFORMATION_CLASS
+	var size struct {
+		total, available, free int64 // allocation units
+		sectorsPerUnit         uint32
+		bytesPerSector         uint32
+	}
+	var iosb windows.IO_STATUS_BLOCK
+	status, _, _ := queryVolumeInformation.Call(uintptr(d.h), uintptr(unsafe.Pointer(&iosb)),
+		uintptr(unsafe.Pointer(&size)), unsafe.Sizeof(size), fullSizeInformation)
+	if status != 0 {
+		return -1
+	}
+	return size.available * int64(size.sectorsPerUnit) * int64(size.bytesPerSector)
+}

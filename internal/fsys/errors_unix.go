@@ -34,6 +34,9 @@ func DestinationLost(err error) bool {
 // DeviceFull reports whether err means that a file system is full.
 func DeviceFull(err error) bool { return is(err, unix.ENOSPC) }
 
+// ReadOnly reports whether err means that a file system is read-only.
+func ReadOnly(err error) bool { return is(err, unix.EROFS) }
+
 // NotPermitted reports whether err means that the user lacks a permission or a privilege.
 func NotPermitted(err error) bool {
 	return is(err, unix.EPERM, unix.EACCES)

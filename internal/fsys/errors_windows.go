@@ -46,13 +46,17 @@ func DeviceFull(err error) bool {
 	return is(err, windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL)
 }
 
+// ReadOnly reports whether err means that a file system is read-only.
+func ReadOnly(err error) bool { return is(err, windows.ERROR_WRITE_PROTECT) }
+
 // NotPermitted reports whether err means that the user lacks a permission or a privilege.
 func NotPermitted(err error) bool {
 	return is(err, windows.ERROR_ACCESS_DENIED, windows.ERROR_PRIVILEGE_NOT_HELD)
 }
 
-// NameRefused reports whether err, from making name, is about the name.
-func NameRefused(_ string, err error) bool { return is(err, windows.ERROR_INVALID_NAME) }
+// NameRefused reports whether err, from creating name in an existing directory, is about the
+// name.
+func NameRefused(_ string, err error) bool { return NameTooLong(err) }
 
 // IsSymlinkRefusal reports whether err is that of opening a symbolic link without following
 // it, or of opening an entry that is no directory as one.

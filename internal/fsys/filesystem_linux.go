@@ -89,6 +89,13 @@ func (d *Dir) syncFSReliable() bool {
 	return false
 }
 
+// sharesSyncErrors recognizes the daemon of a block device by the file system's device number. That
+// of other FUSE file systems has the major number 0.
+func (d *Dir) sharesSyncErrors() bool {
+	info, err := d.stat()
+	return err == nil && unix.Major(info.ID.Dev) != 0 && d.fileSystem() == unix.FUSE_SUPER_MAGIC
+}
+
 // WritesBehind reports whether StartWriteback and WaitWriteback reach a device here. They do
 // on file systems whose dirty pages belong to the file itself. They do not on overlay, whose
 // pages belong to another file. They do not on FUSE and over a network either, where a written

@@ -190,9 +190,9 @@ func TestFinderFollowsLinksInADeepTree(t *testing.T) {
 		}
 		at = next
 	}
-	require.NoError(t, at.Symlink(strings.Repeat("../", depth)+"a", "up"))
-	require.NoError(t, at.Symlink(strings.Repeat("../", depth-1)+"../x/../d/b", "around"))
-	require.NoError(t, at.Symlink(strings.Repeat("../", depth+1)+"secret", "out"))
+	require.NoError(t, at.Symlink(strings.Repeat("../", depth)+"a", "up", fsys.Info{}))
+	require.NoError(t, at.Symlink(strings.Repeat("../", depth-1)+"../x/../d/b", "around", fsys.Info{}))
+	require.NoError(t, at.Symlink(strings.Repeat("../", depth+1)+"secret", "out", fsys.Info{}))
 	at.Close()
 	require.NoError(t, os.Symlink(strings.Repeat("x/", depth)+"up", filepath.Join(dir, "down")))
 	before, most := openFiles(t), 0

@@ -140,7 +140,7 @@ func TestHandleReopensTheSameDirectoryOnly(t *testing.T) {
 	_, err := a.Acquire()
 	require.ErrorIs(t, err, ErrMoved)
 	require.NoError(t, root.RemoveDir("a"))
-	if err := root.Symlink("old", "a"); err == nil {
+	if err := root.Symlink("old", "a", Info{}); err == nil {
 		_, err = a.Acquire()
 		require.True(t, IsSymlinkRefusal(err), "%v", err)
 		require.NoError(t, root.Remove("a"))

@@ -86,6 +86,14 @@ func (i Info) SameState(j Info) bool {
 	return i.ID == j.ID && i.Size == j.Size && i.Mtime == j.Mtime && i.Ctime == j.Ctime
 }
 
+// PlantedIn reports whether another user may have made the entry i of the directory dir to deceive
+// the user us. Then dir is sticky, as /tmp is, and i belongs neither to us nor to the owner of dir.
+// Every user may create entries in a sticky directory, but not change those of others. The kernel
+// has the same rule for opening files (protected_regular in proc_sys_fs(5)).
+func (i Info) PlantedIn(dir Info, us uint32) bool {
+	return dir.Mode&ModeSticky != 0 && i.UID != us && i.UID != dir.UID
+}
+
 // Xattr is one extended attribute. POSIX ACLs are extended attributes too.
 type Xattr struct {
 	Name  string
@@ -123,6 +131,18 @@ const Reserved = ".sealift-"
 // IsReserved reports whether a name begins with Reserved on a file system that folds case.
 func IsReserved(name string) bool {
 	return len(name) >= len(Reserved) && strings.EqualFold(name[:len(Reserved)], Reserved)
+}
+
+// IsMadeByFileSystem reports whether a file system has made the entry of this name. FUSE, NFS, SMB,
+// NTFS-3G and AFS rename files that are removed while they are open. macOS describes a file in an
+// AppleDouble file, and a directory in .DS_Store.
+func IsMadeByFileSystem(name string) bool {
+	for _, prefix := range []string{".fuse_hidden", ".nfs", ".smb", ".ghost-ntfs-3g-", ".__afs", "._"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return name == ".DS_Store"
 }
 
 // MaxName is the length of the longest name of a directory entry on common file systems.

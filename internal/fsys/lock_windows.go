@@ -15,7 +15,7 @@ func (d *Dir) openLock(name string) (o Object, created bool, err error) {
 		_, err := d.lstat(name)
 		created = errors.Is(err, fs.ErrNotExist)
 	}
-	h, err := openAt(d.h, name, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.SYNCHRONIZE,
+	h, err := openAt(d.h, name, windows.GENERIC_READ|windows.GENERIC_WRITE,
 		windows.FILE_OPEN_IF, windows.FILE_NON_DIRECTORY_FILE)
 	if err == windows.ERROR_DELETE_PENDING { // the last holder has removed it and is about to close it
 		return Object{}, false, ErrLocked

@@ -1,8 +1,6 @@
 package fsys
 
 import (
-	"os"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/windows"
@@ -14,62 +12,6 @@ func (d *Dir) mkdir(name string) error {
 		return err
 	}
 	return windows.CloseHandle(h)
-}
-
-func (d *Dir) readlink(name string) (target string, err error) {
-	info, err := d.lstat(name)
-	if err != nil {
-		return "", err
-	}
-	if info.Kind != Symlink {
-		return "", syscall.EINVAL
-	}
-	err = d.withRoot(func(root *os.Root) error {
-		target, err = root.Readlink(name)
-		return err
-	})
-	return target, err
-}
-
-func (d *Dir) symlink(target, name string) error {
-	if _, err := wideName(name); err != nil {
-		return err
-	}
-	if target == "" || strings.ContainsRune(target, 0) {
-		return syscall.EINVAL
-	}
-	return d.withRoot(func(root *os.Root) error { return root.Symlink(target, name) })
-}
-
-// withRoot opens the directory as an os.Root, which handles the format and the privilege of
-// links. That takes a path, so withRoot checks that the root is the same directory.
-func (d *Dir) withRoot(f func(*os.Root) error) error {
-	path := make([]uint16, 1<<15)
-	n, err := windows.GetFinalPathNameByHandle(d.h, &path[0], uint32(len(path)), 0)
-	if err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(windows.UTF16ToString(path[:n]))
-	if err != nil {
-		return bare(err)
-	}
-	defer root.Close()
-	here, err := root.Open(".")
-	if err != nil {
-		return bare(err)
-	}
-	defer here.Close()
-	ours, err := infoOf(d.h)
-	if err != nil {
-		return err
-	}
-	if its, err := infoOf(windows.Handle(here.Fd())); err != nil || its.ID != ours.ID {
-		return ErrMoved
-	}
-	if err := f(root); err != nil {
-		return bare(err)
-	}
-	return nil
 }
 
 // mknod is not supported: Windows has no such files.
@@ -94,7 +36,7 @@ func (d *Dir) renameExclusively(oldName, newName string) error {
 
 // renameBy renames an entry through its handle.
 func (d *Dir) renameBy(rename renamer, oldName string, to *Dir, newName string) error {
-	h, err := openAt(d.h, oldName, windows.DELETE|windows.SYNCHRONIZE, windows.FILE_OPEN, 0)
+	h, err := openToRemove(d.h, oldName, 0)
 	if err != nil {
 		return err
 	}
@@ -108,7 +50,7 @@ func (d *Dir) remove(name string) error { return d.removeThing(name, false) }
 func (d *Dir) removeDir(name string) error { return d.removeThing(name, true) }
 
 func (d *Dir) removeThing(name string, dir bool) error {
-	h, err := openAt(d.h, name, windows.DELETE|readAttributes, windows.FILE_OPEN, 0)
+	h, err := openToRemove(d.h, name, readAttributes)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ const (
 	openOptions = windows.FILE_OPEN_REPARSE_POINT | windows.FILE_OPEN_FOR_BACKUP_INTENT |
 		windows.FILE_SYNCHRONOUS_IO_NONALERT
 
-	readAttributes  = windows.FILE_READ_ATTRIBUTES | windows.SYNCHRONIZE
+	readAttributes  = windows.FILE_READ_ATTRIBUTES
 	writeAttributes = readAttributes | windows.FILE_WRITE_ATTRIBUTES
 	dirAccess       = readAttributes | windows.FILE_LIST_DIRECTORY | windows.FILE_TRAVERSE
 )
@@ -57,6 +57,8 @@ func reopen(h windows.Handle, access uint32) (windows.Handle, error) {
 	return ntCreate(h, "", access, windows.FILE_OPEN, openOptions)
 }
 
+// ntCreate always requests SYNCHRONIZE. Without it, NtCreateFile of Windows refuses
+// FILE_SYNCHRONOUS_IO_NONALERT with STATUS_INVALID_PARAMETER; Wine does not.
 func ntCreate(dir windows.Handle, name string, access, disposition, options uint32) (windows.Handle, error) {
 	objectName, err := windows.NewNTUnicodeString(name)
 	if err != nil {
@@ -70,7 +72,7 @@ func ntCreate(dir windows.Handle, name string, access, disposition, options uint
 	oa.Length = uint32(unsafe.Sizeof(oa))
 	var h windows.Handle
 	var iosb windows.IO_STATUS_BLOCK
-	err = windows.NtCreateFile(&h, access, &oa, &iosb, nil, windows.FILE_ATTRIBUTE_NORMAL, shareAll,
+	err = windows.NtCreateFile(&h, access|windows.SYNCHRONIZE, &oa, &iosb, nil, windows.FILE_ATTRIBUTE_NORMAL, shareAll,
 		disposition, options, 0, 0)
 	runtime.KeepAlive(objectName)
 	if err != nil {
@@ -159,36 +161,53 @@ func renameHandle(h, dir windows.Handle, name string) error {
 	return bare(setName(h, windows.FileRenameInformation, 0, dir, name))
 }
 
-// replaceTries is the number of attempts to replace a file that another process has open,
-// and replaceWait the wait before the second one. Each wait is twice the one before, in sum
-// 0.3 s. Scanners and indexers release files quickly.
+// releaseTries is the number of attempts to rename, replace or remove a file that another
+// process has open, and releaseWait the wait before the second one. Each wait is twice the one
+// before, in sum 0.3 s. Scanners and indexers release files quickly.
 const (
-	replaceTries = 6
-	replaceWait  = 10 * time.Millisecond
+	releaseTries = 6
+	releaseWait  = 10 * time.Millisecond
 )
+
+// untilReleased calls try until it does not return ERROR_SHARING_VIOLATION, and not more than
+// releaseTries times.
+func untilReleased(try func() error) error {
+	for n, wait := 1, releaseWait; ; n, wait = n+1, 2*wait {
+		err := try()
+		if err != windows.ERROR_SHARING_VIOLATION || n == releaseTries {
+			return err
+		}
+		time.Sleep(wait)
+	}
+}
+
+// openToRemove opens an entry with the right to rename or remove it.
+func openToRemove(dir windows.Handle, name string, access uint32) (h windows.Handle, err error) {
+	err = untilReleased(func() error {
+		h, err = openAt(dir, name, windows.DELETE|access, windows.FILE_OPEN, 0)
+		return err
+	})
+	return h, err
+}
 
 // replaceHandle gives the object of h another name and replaces an existing object of that
 // name, as rename of Unix does. The replaced object may be read-only, and may be open in
 // processes that allow this. It returns ERROR_SHARING_VIOLATION if a process that does not
 // allow it has the object open.
 func replaceHandle(h, dir windows.Handle, name string) error {
-	letGo := false
-	for try, wait := 1, replaceWait; ; try, wait = try+1, 2*wait {
+	return untilReleased(func() error {
 		err := replaceOnce(h, dir, name)
-		if err == windows.ERROR_ACCESS_DENIED {
-			switch asked := mayRemove(dir, name); {
-			case asked == windows.ERROR_SHARING_VIOLATION:
-				err = asked // the error of the rename does not show that the object is open elsewhere
-			case asked == nil && !letGo:
-				letGo = true // perhaps it was closed after the rename; try once more
-				continue
-			}
-		}
-		if err != windows.ERROR_SHARING_VIOLATION || try >= replaceTries {
+		if err != windows.ERROR_ACCESS_DENIED {
 			return err
 		}
-		time.Sleep(wait)
-	}
+		switch asked := mayRemove(dir, name); asked {
+		case windows.ERROR_SHARING_VIOLATION:
+			return asked // the error of the rename does not show that the object is open elsewhere
+		case nil:
+			return replaceOnce(h, dir, name) // perhaps it was closed after the rename
+		}
+		return err
+	})
 }
 
 // mayRemove checks whether the object of a name can be opened with the right to remove it.

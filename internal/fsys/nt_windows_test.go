@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 	"unicode/utf16"
@@ -26,9 +27,14 @@ func TestNamesThatLeadElsewhereAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, windows.ERROR_INVALID_NAME, "%q", name)
 		require.ErrorIs(t, d.Mkdir(name), windows.ERROR_INVALID_NAME, "%q", name)
 		require.ErrorIs(t, d.Rename("a", name), windows.ERROR_INVALID_NAME, "%q", name)
-		require.ErrorIs(t, d.Symlink("a", name), windows.ERROR_INVALID_NAME, "%q", name)
+		require.ErrorIs(t, d.Symlink("a", name, Info{}), windows.ERROR_INVALID_NAME, "%q", name)
 	}
 	require.Equal(t, []string{"a"}, names(t, d))
+
+	long := strings.Repeat("x", 256)
+	err := d.Rename("a", long)
+	require.Error(t, err)
+	require.True(t, NameRefused(long, err), "%v", err)
 }
 
 // syscall.ENOTDIR would be fs.ErrNotExist on this system.
@@ -114,6 +120,99 @@ func TestReplacingAFileInUse(t *testing.T) {
 		require.Equal(t, "new", content(t, held))
 		require.Equal(t, []string{"held"}, names(t, d))
 	}
+}
+
+// Only a handle with the right SYNCHRONIZE can be waited for.
+func TestEveryHandleCanBeWaitedFor(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "f"), "x")
+	for _, access := range []uint32{windows.DELETE, readAttributes, windows.GENERIC_READ} {
+		h, err := openAt(d.h, "f", access, windows.FILE_OPEN, 0)
+		require.NoError(t, err)
+		_, err = windows.WaitForSingleObject(h, 0)
+		require.NoError(t, err, "access %x", access)
+		require.NoError(t, windows.CloseHandle(h))
+	}
+}
+
+func TestAvailableSpace(t *testing.T) {
+	d, path := tempRoot(t)
+	wide, err := windows.UTF16PtrFromString(path)
+	require.NoError(t, err)
+	var available, total uint64
+	require.NoError(t, windows.GetDiskFreeSpaceEx(wide, &available, &total, nil))
+	got := d.Available()
+	require.Positive(t, got)
+	require.LessOrEqual(t, uint64(got), total)
+	require.InEpsilon(t, available, got, 0.5, "other programs write at the same time")
+}
+
+// TimeStamps would trust a change time that is always zero.
+func TestNoChangeTimes(t *testing.T) {
+	d, _ := tempRoot(t)
+	info, err := d.Stat()
+	require.NoError(t, err)
+	require.Zero(t, info.Ctime)
+	require.False(t, d.KeepsChangeTime())
+}
+
+func TestSyncOfADirectory(t *testing.T) {
+	d, path := tempRoot(t)
+	require.NoError(t, d.Mkdir("d"))
+	sub, err := d.OpenDir("d")
+	require.NoError(t, err)
+	require.NoError(t, sub.Sync())
+	require.NoError(t, d.Sync())
+	held, err := windows.UTF16PtrFromString(filepath.Join(path, "d"))
+	require.NoError(t, err)
+	h, err := windows.CreateFile(held, windows.GENERIC_READ, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING, windows.FILE_FLAG_BACKUP_SEMANTICS, 0)
+	require.NoError(t, err)
+	require.NoError(t, sub.Sync(), "another process has it open")
+	windows.CloseHandle(h)
+	sub.Close()
+	require.ErrorIs(t, sub.sync(), windows.ERROR_INVALID_HANDLE, "the call reaches the system")
+}
+
+// The test reads a regular file. A disk would refuse the reads with an error.
+func TestReadsOfADiskStopAtItsEnd(t *testing.T) {
+	d, path := tempRoot(t)
+	put(t, filepath.Join(path, "disk"), "0123456789")
+	f, _, err := d.Open("disk")
+	require.NoError(t, err)
+	defer f.Close()
+	disk := Stream{File: File{Object: Object{h: f.h}}, Info: Info{Kind: BlockDevice}, Size: 4, Seeks: true}
+	p := make([]byte, 8)
+	for off, want := range []int{4, 3, 2, 1, 0, 0} {
+		n, err := disk.ReadSome(p, int64(off))
+		require.NoError(t, err)
+		require.Equal(t, want, n, "at %d", off)
+	}
+}
+
+// Scanners open new files for a moment and do not allow others to remove them.
+func TestRenamingAndRemovingAFileInUse(t *testing.T) {
+	d, path := tempRoot(t)
+	held := filepath.Join(path, "held")
+	wide, err := windows.UTF16PtrFromString(held)
+	require.NoError(t, err)
+	rename := func() error { return d.Rename("held", "other") }
+	for name, change := range map[string]func() error{
+		"rename": rename, "exclusive rename": func() error { return d.RenameNew("held", "new") }, "remove": func() error { return d.Remove("held") },
+	} {
+		put(t, held, "x")
+		h, err := windows.CreateFile(wide, windows.GENERIC_READ, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING, 0, 0)
+		require.NoError(t, err)
+		time.AfterFunc(30*time.Millisecond, func() { windows.CloseHandle(h) })
+		require.NoError(t, change(), name)
+		require.NoFileExists(t, held, name)
+	}
+	require.ErrorIs(t, rename(), fs.ErrNotExist)
+	put(t, held, "x")
+	h, err := windows.CreateFile(wide, windows.GENERIC_READ, windows.FILE_SHARE_READ, nil, windows.OPEN_EXISTING, 0, 0)
+	require.NoError(t, err)
+	err = rename()
+	windows.CloseHandle(h)
+	require.True(t, InUse(err), "%v", err)
 }
 
 func TestAttributesAreKept(t *testing.T) {

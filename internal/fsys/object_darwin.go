@@ -83,7 +83,8 @@ func errOrNil(e unix.Errno) error {
 
 // xattrs returns names unchanged: macOS has no name spaces. ACLs are no attributes on macOS
 // and are not copied. xattrs also leaves out attributes that only the system sets: the origin
-// of a file, its read permissions, and the protection of system files.
+// of a file, its read permissions, and the protection of system files. Attributes in AppleDouble
+// files are not supported: these files are copied like others.
 func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 	if o.entry != "" {
 		return nil, unix.ENOTSUP // no call takes a directory and a name
@@ -93,8 +94,11 @@ func (o *Object) xattrs(keep func(string) bool) ([]Xattr, error) {
 		return nil, err
 	}
 	system := []string{"com.apple.provenance", "com.apple.macl", "com.apple.rootless"}
-	kept := func(name string) bool { return !slices.Contains(system, name) && keep(name) }
-	return valuesOf(splitNames(names), kept, o.getxattr)
+	kept := slices.DeleteFunc(splitNames(names), func(name string) bool { return slices.Contains(system, name) || !keep(name) })
+	if len(kept) > 0 && keepsDoubles(o.fd) {
+		return nil, unix.ENOTSUP
+	}
+	return valuesOf(kept, func(string) bool { return true }, o.getxattr)
 }
 
 // getxattr reads the size first. For a resource fork that is larger than the buffer, the call
@@ -131,14 +135,14 @@ func grow(read func([]byte) (int, error)) ([]byte, error) {
 }
 
 func (o *Object) setxattr(name string, value []byte) error {
-	if o.entry != "" {
+	if o.entry != "" || keepsDoubles(o.fd) {
 		return unix.ENOTSUP
 	}
 	return unix.Fsetxattr(o.fd, name, value, 0)
 }
 
 func (o *Object) removexattr(name string) error {
-	if o.entry != "" {
+	if o.entry != "" || keepsDoubles(o.fd) {
 		return unix.ENOTSUP
 	}
 	return unix.Fremovexattr(o.fd, name)

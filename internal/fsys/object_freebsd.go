@@ -70,28 +70,20 @@ func (o *Object) withXattrs(f func(fd int) error) error {
 	return f(fd)
 }
 
-// xattrs returns attributes as "user.x" and "system.x", after the two name spaces of
-// extattr(2), as Linux does and as x/sys/unix expects. Only root can read those of the system;
-// other users see none.
+// xattrs returns the attributes of the name space for users as "user.x", as Linux does and as
+// x/sys/unix expects. Those of the other name space, extattr(2), belong to the file system: ACLs,
+// for example.
 func (o *Object) xattrs(keep func(string) bool) (list []Xattr, err error) {
-	err = o.withXattrs(func(fd int) (err error) {
+	err = o.withXattrs(func(fd int) error {
+		listed, err := grow(func(buf []byte) (int, error) { return unix.FlistxattrNS(fd, unix.EXTATTR_NAMESPACE_USER, buf) })
+		if err != nil {
+			return err
+		}
 		var names []string
-		for _, space := range []struct {
-			id     int
-			prefix string
-		}{{unix.EXTATTR_NAMESPACE_USER, "user."}, {unix.EXTATTR_NAMESPACE_SYSTEM, "system."}} {
-			listed, err := grow(func(buf []byte) (int, error) { return unix.FlistxattrNS(fd, space.id, buf) })
-			if err == unix.EPERM && space.id == unix.EXTATTR_NAMESPACE_SYSTEM {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			for len(listed) > 0 { // a length byte, then the name: extattr(2)
-				end := min(1+int(listed[0]), len(listed))
-				names = append(names, space.prefix+string(listed[1:end]))
-				listed = listed[end:]
-			}
+		for len(listed) > 0 { // a length byte, then the name: extattr(2)
+			end := min(1+int(listed[0]), len(listed))
+			names = append(names, "user."+string(listed[1:end]))
+			listed = listed[end:]
 		}
 		list, err = valuesOf(names, keep, func(name string) ([]byte, error) {
 			return grow(func(buf []byte) (int, error) { return unix.Fgetxattr(fd, name, buf) })

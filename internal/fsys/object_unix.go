@@ -122,11 +122,12 @@ func timespecs(atime, mtime Time) [2]unix.Timespec {
 	return ts
 }
 
-// retryN is retry of a call that returns a number.
+// retryN is retry of a call that returns a number. If the call fails, the number is 0, not the -1 of
+// system calls.
 func retryN(f func() (int, error)) (int, error) {
 	for {
 		if n, err := f(); err != unix.EINTR {
-			return n, err
+			return max(n, 0), err
 		}
 	}
 }

@@ -57,6 +57,9 @@ func (d *Dir) syncFS() error { return errNotSupported }
 // syncFSReliable is false: every file needs a separate sync.
 func (d *Dir) syncFSReliable() bool { return false }
 
+// sharesSyncErrors is false: daemons of these systems were not examined.
+func (d *Dir) sharesSyncErrors() bool { return false }
+
 // createUnnamed is not supported: only Linux has O_TMPFILE. Create uses a temporary name.
 func (d *Dir) createUnnamed(uint32) (*Pending, error) { return nil, errNotSupported }
 

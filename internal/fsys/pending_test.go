@@ -268,7 +268,7 @@ func TestReopenRefusesForeignFiles(t *testing.T) {
 		require.ErrorIs(t, err, errNotOurTemp)
 	}
 	require.NoError(t, d.Remove("second"))
-	err = d.Symlink("f", "link")
+	err = d.Symlink("f", "link", Info{})
 	need(t, "symbolic links", err)
 	require.NoError(t, err)
 	_, _, err = d.Reopen("link", me())

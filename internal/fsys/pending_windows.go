@@ -9,7 +9,7 @@ import (
 )
 
 // pendingAccess includes the right to rename and to remove.
-const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DELETE | windows.SYNCHRONIZE
+const pendingAccess = windows.GENERIC_READ | windows.GENERIC_WRITE | windows.DELETE
 
 // createTemp creates the file name, which must not exist.
 func (d *Dir) createTemp(name string) (Object, error) {

@@ -44,6 +44,11 @@ func (r ReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	return n, err
 }
 
+// Reader returns a reader of the first size bytes of the file.
+func (f *File) Reader(size int64) *io.SectionReader {
+	return io.NewSectionReader(ReaderAt{f}, 0, size)
+}
+
 // Writer writes a file from its beginning.
 type Writer struct {
 	File *File
@@ -51,11 +56,14 @@ type Writer struct {
 }
 
 // Write implements io.Writer.
-func (w *Writer) Write(p []byte) (int, error) {
-	if err := w.File.WriteAt(p, w.off); err != nil {
+func (w *Writer) Write(p []byte) (int, error) { return w.File.writeNext(p, &w.off) }
+
+// writeNext writes p at off, and moves off behind it.
+func (f *File) writeNext(p []byte, off *int64) (int, error) {
+	if err := f.WriteAt(p, *off); err != nil {
 		return 0, err
 	}
-	w.off += int64(len(p))
+	*off += int64(len(p))
 	return len(p), nil
 }
 
@@ -66,13 +74,7 @@ type Spill struct {
 }
 
 // Write implements io.Writer.
-func (s *Spill) Write(p []byte) (int, error) {
-	if err := s.WriteAt(p, s.off); err != nil {
-		return 0, err
-	}
-	s.off += int64(len(p))
-	return len(p), nil
-}
+func (s *Spill) Write(p []byte) (int, error) { return s.writeNext(p, &s.off) }
 
 // ReadAt implements io.ReaderAt.
 func (s *Spill) ReadAt(p []byte, off int64) (int, error) {

@@ -48,16 +48,23 @@ func streamInfo(h windows.Handle) (Info, error) {
 		return Info{Kind: CharDevice}, nil
 	}
 	info, err := infoOf(h)
-	if err == nil {
-		return info, nil
+	if err != nil && isDisk(h) {
+		return Info{Kind: BlockDevice}, nil
 	}
-	if _, sized := diskSize(h); sized != nil {
-		return Info{}, err
-	}
-	return Info{Kind: BlockDevice}, nil
+	return info, err
 }
 
-// diskSize returns the size of a disk or a volume (IOCTL_DISK_GET_LENGTH_INFO of winioctl.h).
+// isDisk reports whether the handle is that of a disk or a volume, with any rights
+// (IOCTL_DISK_GET_DRIVE_GEOMETRY of winioctl.h).
+func isDisk(h windows.Handle) bool {
+	const driveGeometry = 0x70000
+	var geometry [24]byte // DISK_GEOMETRY
+	var n uint32
+	return windows.DeviceIoControl(h, driveGeometry, nil, 0, &geometry[0], uint32(len(geometry)), &n, nil) == nil
+}
+
+// diskSize returns the size of a disk or a volume (IOCTL_DISK_GET_LENGTH_INFO of winioctl.h). It
+// needs the right to read.
 func diskSize(h windows.Handle) (size int64, err error) {
 	const lengthInfo = 0x7405c
 	var n uint32
@@ -74,10 +81,15 @@ func (sys *FS) openInput(path string, _ *Stop) (*Stream, error) {
 }
 
 func (sys *FS) openOutput(path string, _ *Stop) (s *Stream, created bool, err error) {
-	h, err := openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.OPEN_EXISTING)
-	if is(err, windows.ERROR_FILE_NOT_FOUND) {
-		h, err = openPath(path, windows.GENERIC_WRITE|windows.FILE_READ_ATTRIBUTES, windows.CREATE_NEW)
+	const access = windows.GENERIC_WRITE | windows.FILE_READ_ATTRIBUTES
+	h, err := openPath(path, access, windows.OPEN_EXISTING)
+	switch {
+	case is(err, windows.ERROR_FILE_NOT_FOUND):
+		h, err = openPath(path, access, windows.CREATE_NEW)
 		created = err == nil
+	case err == nil && isDisk(h): // diskSize has to read
+		windows.CloseHandle(h)
+		h, err = openPath(path, access|windows.GENERIC_READ, windows.OPEN_EXISTING)
 	}
 	if err != nil {
 		return nil, false, err
@@ -136,6 +148,9 @@ func (s *Stream) Leave(off int64) error {
 }
 
 func (s *Stream) read(p []byte, off int64) (int, error) {
+	if s.Info.Kind == BlockDevice { // a disk refuses a read that ends beyond its end
+		p = p[:max(min(int64(len(p)), s.Size-off), 0)]
+	}
 	if s.Seeks {
 		return s.pread(p, off)
 	}

@@ -1,6 +1,7 @@
 package fsys
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -42,10 +43,20 @@ const (
 	tempFreshLength = 8
 )
 
-// TempID returns the id in a name that Dir.TempName has made with one. ok is false for any
-// other name.
+// doublePrefix begins the names of AppleDouble files of macOS. While a temporary gets its final
+// name, its own name can begin with it: see Dir.moving.
+const doublePrefix = "._"
+
+// MayBeTemp reports whether a name can be that of a temporary. TempID is more exact, and needs
+// a string.
+func MayBeTemp(name []byte) bool {
+	return bytes.HasPrefix(bytes.TrimPrefix(name, []byte(doublePrefix)), []byte(Reserved))
+}
+
+// TempID returns the id in the name of a temporary that Dir.TempName has made with one. ok is false
+// for any other name.
 func TempID(name string) (id string, ok bool) {
-	rest, prefixed := strings.CutPrefix(name, Reserved)
+	rest, prefixed := strings.CutPrefix(strings.TrimPrefix(name, doublePrefix), Reserved)
 	rest, suffixed := strings.CutSuffix(rest, tempSuffix)
 	id, fresh, parted := strings.Cut(rest, "-")
 	if !prefixed || !suffixed || !parted || len(id) != tempIDLength || len(fresh) < tempFreshLength ||

@@ -81,9 +81,9 @@ func TestLinksAreNeverFollowed(t *testing.T) {
 	d, path := tempRoot(t)
 	require.NoError(t, d.Mkdir("dir"))
 	put(t, filepath.Join(path, "file"), "x")
-	need(t, "symbolic links", d.Symlink("dir", "to-dir"))
-	require.NoError(t, d.Symlink("file", "to-file"))
-	require.ErrorIs(t, d.Symlink("file", "to-file"), fs.ErrExist)
+	need(t, "symbolic links", d.Symlink("dir", "to-dir", Info{}))
+	require.NoError(t, d.Symlink("file", "to-file", Info{}))
+	require.ErrorIs(t, d.Symlink("file", "to-file", Info{}), fs.ErrExist)
 
 	_, err := d.OpenDir("to-dir")
 	require.True(t, IsSymlinkRefusal(err), "%v", err)

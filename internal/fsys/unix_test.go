@@ -45,6 +45,28 @@ func TestOpenOfAFifoDoesNotWait(t *testing.T) {
 	}
 }
 
+func TestTakeOverOfAnExchangedDirectory(t *testing.T) {
+	path := t.TempDir()
+	sys := &FS{Fault: func(c Call) error {
+		if c.Op == OpOpenDir && c.Name == "closed" {
+			return errors.Join(os.Rename(path+"/closed", path+"/was"), os.Rename(path+"/private", path+"/closed"))
+		}
+		return nil
+	}}
+	d, err := sys.OpenRoot(path)
+	require.NoError(t, err)
+	defer d.Close()
+	require.NoError(t, os.Mkdir(path+"/closed", 0o500))
+	require.NoError(t, os.Mkdir(path+"/private", 0o700))
+	_, _, err = d.TakeOver("closed")
+	require.ErrorIs(t, err, errOtherDirectory)
+	for name, mode := range map[string]uint32{"was": 0o500, "closed": 0o700} {
+		info, err := d.Lstat(name)
+		require.NoError(t, err)
+		require.Equal(t, mode, info.Mode, name)
+	}
+}
+
 func TestTakeOver(t *testing.T) {
 	d, path := tempRoot(t)
 	require.NoError(t, os.Mkdir(filepath.Join(path, "dir"), 0))

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Volume describes the file system of the directory. macOS mounts a volume under its label;
-// only a privileged call returns the other properties.
+// Volume describes the file system of the directory. macOS mounts a volume under its label. The
+// other properties are not read.
 func (d *Dir) Volume() Volume {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {

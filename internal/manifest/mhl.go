@@ -27,10 +27,9 @@ func (ClassicMHL) FileNames() []FileNames {
 	return []FileNames{{[]string{"*" + classic.Extension}, "media hash lists (MHL 1.1)"}}
 }
 
-// recognize implements Format. "._x.mhl" has the metadata of x.mhl that macOS cannot store
-// on other file systems.
+// recognize implements Format.
 func (ClassicMHL) recognize(name string) (a hash.Algorithm, ok bool) {
-	return "", strings.HasSuffix(name, classic.Extension) && !strings.HasPrefix(name, "._")
+	return "", strings.HasSuffix(name, classic.Extension)
 }
 
 func (ClassicMHL) read(r io.Reader, _ hash.Algorithm) entries {

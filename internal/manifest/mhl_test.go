@@ -16,7 +16,7 @@ import (
 
 func TestRecognizeMediaHashLists(t *testing.T) {
 	requireRecognized(t, "A001_2024-05-01_093000.mhl", "", ClassicMHL{})
-	for _, name := range []string{"._a.mhl", "a.mhl.txt", "mhl", "a.mhlx", ".sealift-a.mhl"} {
+	for _, name := range []string{"a.mhl.txt", "mhl", "a.mhlx", ".sealift-a.mhl"} {
 		_, _, ok := Recognize(name)
 		require.False(t, ok, name)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // ErrDiverged means that neither of two chains extends the other.
@@ -53,7 +54,7 @@ func (t *Tree) Bring(to *fsys.Dir, durable bool) error {
 			err = bring(h, from, home, durable)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", join(h.Path, Folder), err)
+			return fmt.Errorf("%s: %w", quote.Name(join(h.Path, Folder)), err)
 		}
 	}
 	return nil
@@ -102,7 +103,7 @@ func bringLink(source, folder *fsys.Dir, chain []Link, l Link, durable bool) err
 	defer f.Close()
 	_, err = appendLink(folder, chain, l.Name, &info, durable, func(out io.Writer) error {
 		sum := hash.C4.New()
-		_, err := io.Copy(io.MultiWriter(out, sum), io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+		_, err := io.Copy(io.MultiWriter(out, sum), f.Reader(info.Size))
 		if err == nil && !bytes.Equal(sum.Sum(nil), l.C4) {
 			err = errChanged
 		}
@@ -111,16 +112,18 @@ func bringLink(source, folder *fsys.Dir, chain []Link, l Link, durable bool) err
 	return err
 }
 
+// readmeName is the name of a text for people in a directory ascmhl.
+const readmeName = "README.txt"
+
 // bringReadme copies README.txt, which no generation lists.
 func bringReadme(source, folder *fsys.Dir, durable bool) error {
-	const readme = "README.txt"
-	f, info, err := source.OpenRegular(readme)
+	f, info, err := source.OpenRegular(readmeName)
 	if err != nil {
 		return nil //nolint:nilerr // there is none, or the name is not that of a regular file
 	}
 	defer f.Close()
-	return create(folder, readme, &info, durable, func(out io.Writer) error {
-		_, err := io.Copy(out, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+	return create(folder, readmeName, &info, durable, func(out io.Writer) error {
+		_, err := io.Copy(out, f.Reader(info.Size))
 		return err
 	})
 }
@@ -145,7 +148,7 @@ func (t *Tree) Settle(durable bool) error {
 			return err
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", join(h.Path, Folder), err)
+			return fmt.Errorf("%s: %w", quote.Name(join(h.Path, Folder)), err)
 		}
 		h.pending = false
 	}

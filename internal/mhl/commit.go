@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // finish writes a generation and its chain. It returns nil if there is nothing to record.
@@ -61,7 +62,7 @@ func (w *writer) finish(g *generation, sums *dirDigests) (*Reference, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", join(join(g.path, Folder), name), err)
+		return nil, fmt.Errorf("%s: %w", quote.Name(join(join(g.path, Folder), name)), err)
 	}
 	at := join(join(g.path, Folder), name)
 	w.written = append(w.written, Written{at, hex.EncodeToString(sha.Sum(nil)), g.files})
@@ -112,13 +113,22 @@ func inFolder(home *fsys.Dir, isNew, durable bool, write func(folder *fsys.Dir) 
 	return err
 }
 
-// empty removes the files of a directory.
+// empty removes the files that an interrupted run has left in a directory stagingName. If there is
+// another file, empty removes nothing: another user, who may rename entries of the tree, may have
+// given the name to a directory with other files.
 func empty(dir *fsys.Dir) error {
 	var names []string
 	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		names = append(names, string(name))
 		return true
 	})
+	for _, name := range names {
+		_, isGeneration := numberOf(name)
+		isOwn := isGeneration || name == ChainName || name == readmeName || fsys.IsReserved(name)
+		if !isOwn && !fsys.IsMadeByFileSystem(name) {
+			return errors.Join(err, fmt.Errorf("%s has %s, which is not from Sealift; move that file away", quote.Name(stagingName), quote.Name(name)))
+		}
+	}
 	for _, name := range names {
 		err = errors.Join(err, dir.Remove(name))
 	}

@@ -132,7 +132,7 @@ func readChainFile(folder *fsys.Dir, name string) ([]Link, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return ReadChain(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+	return ReadChain(f.Reader(info.Size))
 }
 
 // findUnlisted refuses generations that the chain does not list.
@@ -176,7 +176,7 @@ func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *rec
 	}
 	defer f.Close()
 	sum := hash.C4.New()
-	in := io.TeeReader(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), sum)
+	in := io.TeeReader(f.Reader(info.Size), sum)
 	renamed := map[string]string{}
 	g, err := ReadGeneration(in, func(listed Listed) error {
 		if listed.Previous != "" && listed.Previous != listed.Path {

@@ -63,8 +63,7 @@ func (i *Ignore) Hides(path string, isDir bool) bool {
 	if i == nil || i.rules == nil {
 		return false
 	}
-	verdict := i.rules.Root()
-	for end := 0; end < len(path); end++ { // at a slash
+	for end := 0; end < len(path) && len(i.paths) > 0; end++ { // at a slash
 		start := end
 		if n := strings.IndexByte(path[end:], '/'); n >= 0 {
 			end += n
@@ -76,12 +75,8 @@ func (i *Ignore) Hides(path string, isDir bool) bool {
 				return true
 			}
 		}
-		verdict = i.rules.Match(path[:end], end < len(path) || isDir, verdict)
-		if verdict == filter.Excluded {
-			return true
-		}
 	}
-	return false
+	return i.rules.MatchAll(path, isDir) == filter.Excluded
 }
 
 // PatternFor returns a pattern that matches one path of a tree. A path with a slash gets "**/"

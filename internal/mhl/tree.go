@@ -303,7 +303,7 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 				if fsys.NoSuchFile(err) {
 					continue // the entry was removed
 				}
-				return fmt.Errorf("%.200q: %w", path, err)
+				return fmt.Errorf("%s: %w", quote.Name(path), err)
 			}
 		}
 		var failed error
@@ -328,8 +328,11 @@ func Each(root *fsys.Dir, yield func(path string, kind fsys.Kind) (enter bool, e
 		if failed != nil {
 			return failed
 		}
+		if err != nil && path != "" {
+			err = fmt.Errorf("%s: %w", quote.Name(path), err)
+		}
 		if err != nil {
-			return fmt.Errorf("%.200q: %w", path, err)
+			return err
 		}
 	}
 	return nil

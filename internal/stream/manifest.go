@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -111,15 +112,19 @@ func (in *input) isStream() (bool, error) {
 }
 
 // writeManifest writes a line for each output that contains exactly the stream. If there is
-// none, it lists the input.
-func (r *run) writeManifest() {
+// none, it lists the input. The error is the cause of the context's end.
+func (r *run) writeManifest() error {
 	if r.manifest == nil {
-		return
+		return nil
 	}
 	if err := r.list(); err != nil {
 		r.listed = catalog.Written{}
+		if cause := context.Cause(r.ctx); cause != nil && errors.Is(err, cause) {
+			return cause
+		}
 		r.fail(r.opts.Manifest, failure.StageManifest, err)
 	}
+	return nil
 }
 
 func (r *run) list() error {
@@ -151,6 +156,6 @@ func (r *run) list() error {
 		}
 	}
 	var err error
-	r.listed, err = r.manifest.Write()
+	r.listed, err = r.manifest.Write(r.ctx)
 	return err
 }

@@ -95,7 +95,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r.leaveInput()
 	err = r.readResult(read)
 	if err == nil {
-		r.writeManifest()
+		err = r.writeManifest()
 	}
 	c.Phase.Store(int32(counters.End(err != nil)))
 	return r.summary(begun), err

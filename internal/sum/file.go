@@ -28,14 +28,16 @@ func (r *run) do(ctx context.Context, j job) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	if j.dir == nil && j.path == "-" {
-		r.stream(ctx, j, r.opts.Stdin, set)
+		in, err := r.opts.FS.InheritInputUntil(ctx, r.opts.Stdin)
+		r.stream(ctx, j, in, err, set)
 		return
 	}
 	if j.dir == nil {
 		// A fifo is opened once. A writer may see a first opening, write and exit. A second
 		// opening to read would then wait for it forever.
 		if i, err := os.Stat(j.path); err == nil && i.Mode()&os.ModeNamedPipe != 0 {
-			r.special(ctx, j, set)
+			in, err := r.opts.FS.OpenInputUntil(ctx, j.path)
+			r.stream(ctx, j, in, err, set)
 			return
 		}
 	}
@@ -67,19 +69,9 @@ func (r *run) do(ctx context.Context, j job) {
 	case j.dir != nil:
 		r.fail(j.name, failure.StageOpen, &fsys.KindError{Kind: info.Kind})
 	default:
-		r.special(ctx, j, set)
+		in, err := r.opts.FS.OpenInputUntil(ctx, j.path)
+		r.stream(ctx, j, in, err, set)
 	}
-}
-
-// special hashes a device or a pipe that the user named.
-func (r *run) special(ctx context.Context, j job, set *hash.Set) {
-	in, err := os.Open(j.path)
-	if err != nil {
-		r.fail(j.name, failure.StageOpen, fsys.BareError(err))
-		return
-	}
-	defer in.Close() //nolint:errcheck // it was only read
-	r.stream(ctx, j, in, set)
 }
 
 func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
@@ -116,8 +108,13 @@ func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, 
 	return true
 }
 
-// stream hashes the data from a pipe or a device.
-func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
+// stream hashes the data from a pipe or a device, and closes it. err is the error of opening it.
+func (r *run) stream(ctx context.Context, j job, in io.ReadCloser, err error, set *hash.Set) {
+	if err != nil {
+		r.failStream(ctx, j, failure.StageOpen, err)
+		return
+	}
+	defer in.Close() //nolint:errcheck // it was only read
 	b, err := r.pipe.Pool.Get(ctx)
 	if err != nil {
 		return // stopped
@@ -138,8 +135,15 @@ func (r *run) stream(ctx context.Context, j job, in io.Reader, set *hash.Set) {
 			return
 		}
 		if err != nil {
-			r.fail(j.name, failure.StageRead, fsys.BareError(err))
+			r.failStream(ctx, j, failure.StageRead, err)
 			return
 		}
+	}
+}
+
+// failStream reports an error, unless the run was stopped.
+func (r *run) failStream(ctx context.Context, j job, stage failure.Stage, err error) {
+	if ctx.Err() == nil {
+		r.fail(j.name, stage, fsys.BareError(err))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -37,6 +38,17 @@ type history struct {
 	hidden atomic.Int64 // files that the patterns leave out
 }
 
+// refuseInBag refuses a new history or media hash list in the payload of a bag.
+func (r *run) refuseInBag(args []argument) error {
+	if r.opts.MHL == nil && r.opts.MediaList == nil || !isTree(args) {
+		return nil
+	}
+	if err := bag.RefuseHistory(args[0].given); err != nil {
+		return failure.Refuse("%s: %s", quote.Name(args[0].given), err)
+	}
+	return nil
+}
+
 // openHistory reads the histories of the tree, and refuses entries that they cannot list.
 // It sets which hashes the run computes.
 func (r *run) openHistory(args []argument) (err error) {
@@ -46,9 +58,8 @@ func (r *run) openHistory(args []argument) (err error) {
 	if !isTree(args) {
 		return failure.Refuse("--mhl needs one directory, which gets the history")
 	}
-	if err := extsort.CheckTemp(); err != nil && r.opts.Report != nil { // write would fail when everything is hashed
-		r.summary.Warnings++
-		r.opts.Report(Event{Warning: true, Err: fmt.Errorf("a history of thousands of files needs a %w", err)})
+	if err := extsort.CheckTemp(); err != nil { // write would fail when everything is hashed
+		r.report(Event{Warning: true, Err: fmt.Errorf("a history of thousands of files needs a %w", err)})
 	}
 	h := &history{opts: r.opts.MHL, given: args[0].given, added: r.opts.MHL.Ignore}
 	r.history = h
@@ -78,10 +89,9 @@ func (r *run) openHistory(args []argument) (err error) {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
 	h.added, h.others = append(h.added[:len(h.added):len(h.added)], hidden...), len(hidden)
-	if h.others > 0 && r.opts.Report != nil {
+	if h.others > 0 {
 		err := fmt.Errorf("ASC MHL lists no symbolic links and special files: %s left out by ignore patterns", count(h.others))
-		r.summary.Warnings++
-		r.opts.Report(Event{Warning: true, Path: h.given, Err: err})
+		r.report(Event{Warning: true, Path: h.given, Err: err})
 	}
 	h.ignore = mhl.NewIgnore(h.added...)
 	if err := h.ignoreManifest(r.opts.Manifest); err != nil {
@@ -225,9 +235,7 @@ func (r *run) compared(path string, finding mhl.Finding) {
 	default:
 		return
 	}
-	if r.opts.Report != nil {
-		r.opts.Report(Event{Mismatch: true, Path: path, Err: &failure.FileError{Path: path, Stage: failure.StageVerify, Err: err}})
-	}
+	r.report(Event{Mismatch: true, Path: path, Err: &failure.FileError{Path: path, Stage: failure.StageVerify, Err: err}})
 }
 
 // directory makes a result for a directory that a generation lists.

@@ -158,3 +158,15 @@ func TestHardLinkOfTheOldManifestIsListed(t *testing.T) {
 		require.NotContains(t, string(content), "SUMS")
 	}
 }
+
+// A run without Options.Report counts its warnings as well: a history cannot list a symbolic link.
+func TestWarningsCountWithoutAReport(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.WriteFile("a", []byte("a"), 0o600))
+	require.NoError(t, os.Symlink("a", "link"))
+	o := &sum.Options{Paths: []string{"."}, MHL: &sum.MHL{Hashes: []hash.Algorithm{hash.XXH64}}}
+	s, err := sum.Run(t.Context(), o, &counters.Set{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, s.Warnings)
+	require.EqualValues(t, 1, s.Files)
+}

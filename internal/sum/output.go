@@ -94,7 +94,7 @@ func (o *output) close() {
 }
 
 // write writes the lines. A manifest is written completely, or the existing one stays.
-func (o *output) write(r *run) error {
+func (o *output) write(ctx context.Context, r *run) error {
 	switch {
 	case r.opts.Listed != nil:
 		return nil
@@ -109,7 +109,7 @@ func (o *output) write(r *run) error {
 	if err := r.complete(); err != nil {
 		return fail(err)
 	}
-	written, err := o.file.Write()
+	written, err := o.file.Write(ctx)
 	if err != nil {
 		return fail(err)
 	}

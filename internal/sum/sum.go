@@ -125,6 +125,9 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.refuseInBag(args); err != nil {
+		return nil, err
+	}
 	err = r.openHistory(args)
 	if r.history != nil {
 		defer r.history.close() //nolint:errcheck // temporaries that are not needed any more
@@ -151,7 +154,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	case r.failed != nil:
 		err = r.failed
 	default:
-		err = r.write()
+		err = r.write(ctx)
 	}
 	c.Phase.Store(int32(counters.End(err != nil)))
 	r.summary.Elapsed = time.Since(begun)
@@ -187,9 +190,9 @@ func (o *Options) computed() (hashes []hash.Algorithm) {
 }
 
 // write writes the lines, and then a generation or a media hash list.
-func (r *run) write() error {
+func (r *run) write(ctx context.Context) error {
 	if r.opts.writesLines() {
-		if err := r.out.write(r); err != nil {
+		if err := r.out.write(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -329,14 +332,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 func (r *run) collect() {
 	for got := range r.results {
 		if e := got.event; e != nil {
-			if e.Warning {
-				r.summary.Warnings++
-			} else {
-				r.summary.Errors++
-			}
-			if r.opts.Report != nil {
-				r.opts.Report(*e)
-			}
+			r.report(*e)
 		}
 		if got.digests == nil {
 			continue
@@ -355,6 +351,20 @@ func (r *run) collect() {
 		}
 		err := r.builder.Put(entry)
 		r.failed = cmp.Or(r.failed, err)
+	}
+}
+
+// report counts an event and passes it to Options.Report. The caller counts mismatches, because those
+// with a missing file have another counter.
+func (r *run) report(e Event) {
+	switch {
+	case e.Warning:
+		r.summary.Warnings++
+	case !e.Mismatch:
+		r.summary.Errors++
+	}
+	if r.opts.Report != nil {
+		r.opts.Report(e)
 	}
 }
 

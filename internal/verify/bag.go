@@ -93,7 +93,7 @@ func (t *tree) openBag() error {
 	return t.findUnfinishedBag()
 }
 
-func reader(f *fsys.File) io.Reader { return io.NewSectionReader(fsys.ReaderAt{File: f}, 0, 1<<62) }
+func reader(f *fsys.File) io.Reader { return f.Reader(1 << 62) }
 
 // readInfo reads bag-info.txt, which may be absent.
 func (t *tree) readInfo() error {

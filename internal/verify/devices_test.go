@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -79,33 +80,65 @@ func TestTreesOnOneDeviceShareItsWorkers(t *testing.T) {
 	require.Equal(t, [][]*tree{r.trees[:1], r.trees[1:]}, r.byDevice())
 }
 
-// A device that is far ahead of an earlier one waits, so that its results do not fill the
-// memory. The device whose results are reported next never waits.
-func TestResultsOfLaterTreesAreBounded(t *testing.T) {
+// Work that is far ahead of the next result waits, so that its results do not fill the memory. Work on
+// one of the next results never waits.
+func TestWaitingResultsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first, second := &tree{first: 0}, &tree{first: 1}
-		first.info.ID.Dev, second.info.ID.Dev = 1, 2
-		o := newOrder(maxHeld+2, []*tree{first, second})
+		const held = ahead + 100
+		waiting := &part{expectation: expectation{path: "name"}}
+		o := newOrder(held+2, held*sizeOf(waiting))
 		reported := 0
 		report := func(*part) { reported++ }
-		for number := range int64(maxHeld) {
-			o.wait(2)
-			o.done(1+number, &part{}, report)
+		for number := range int64(held) {
+			require.False(t, o.isFull())
+			o.wait(1 + number)
+			o.done(1+number, waiting, report)
 		}
-		o.wait(1)
+		require.True(t, o.isFull())
+		o.wait(ahead)
 		waited := make(chan struct{})
 		go func() {
-			o.wait(2)
+			o.wait(held + 1)
 			close(waited)
 		}()
 		synctest.Wait()
 		select {
 		case <-waited:
-			t.Fatal("the second device went on")
+			t.Fatal("the work went on")
 		default:
 		}
 		o.done(0, nil, report)
 		<-waited
-		require.Equal(t, maxHeld, reported)
+		require.Equal(t, held, reported)
+		require.False(t, o.isFull())
+		require.Zero(t, o.mu.held)
 	})
+}
+
+// A line joins the job of an equal line of an earlier manifest, unless many results wait. Then it gets
+// its own job.
+func TestNoLineJoinsAJobWhileManyResultsWait(t *testing.T) {
+	dir := t.TempDir()
+	for name, digits := range map[string]int{"MD5SUMS": 32, "SHA1SUMS": 40} {
+		digest := strings.Repeat("0", digits)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(digest+"  a\n"+digest+"  b\n"), 0o600))
+	}
+	for full, want := range map[bool]string{false: "a a, b b, , ", true: "a, b, , a, b, "} {
+		r := &run{opts: &Options{Paths: []string{dir}}, counters: &counters.Set{}, summary: &Summary{}}
+		require.NoError(t, r.openTrees(t.Context()))
+		defer r.close()
+		r.isFull = func() bool { return full }
+		r.number()
+		var jobs []string
+		r.readLines(t.Context(), r.trees[0], func(j *job) {
+			var paths []string
+			j.each(func(p *part) {
+				if !p.silent {
+					paths = append(paths, p.path)
+				}
+			})
+			jobs = append(jobs, strings.Join(paths, " "))
+		})
+		require.Equal(t, want, strings.Join(jobs, ", "))
+	}
 }

@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/extsort"
@@ -45,7 +44,7 @@ func (t *tree) openHistory() error {
 // useGeneration uses the lines of a single generation of an ASC MHL history from a file. It
 // returns false for another kind of file.
 func (s *treeManifest) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err error) {
-	in := io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size)
+	in := f.Reader(info.Size)
 	beginning := make([]byte, 1<<10)
 	n, _ := in.ReadAt(beginning, 0) // a later read reports the error
 	if !mhl.IsGeneration(beginning[:n]) {

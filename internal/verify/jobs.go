@@ -34,7 +34,7 @@ func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 		send(&job{parts: []*part{{number: t.first + int64(i), from: &treeManifest{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
 	}
 	for i, s := range t.manifests {
-		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), send)
+		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), r.isFull, send)
 		if err == nil && index < s.lines {
 			err = errManifestChanged
 		}
@@ -61,8 +61,9 @@ func manifestsAhead(later []*treeManifest) []*treeManifest { return later[:min(l
 const maxShared = 1000
 
 // readLines makes jobs of the lines of one manifest. A job also gets the next lines for the
-// same file, and those in later manifests. readLines returns how many lines it has reached.
-func (s *treeManifest) readLines(ctx context.Context, later []*treeManifest, send func(*job)) (index int64, err error) {
+// same file, and those in later manifests unless isFull returns true. isFull may be nil. readLines
+// returns how many lines it has reached.
+func (s *treeManifest) readLines(ctx context.Context, later []*treeManifest, isFull func() bool, send func(*job)) (index int64, err error) {
 	var j *job
 	defer func() {
 		s.ahead.in = nil // and its buffer
@@ -90,8 +91,12 @@ func (s *treeManifest) readLines(ctx context.Context, later []*treeManifest, sen
 		if j == nil {
 			j = &job{path: l.path, literal: l.literal}
 		}
+		l.path, l.literal = j.path, j.literal // one copy in memory of equal ones
 		j.parts = append(j.parts, s.part(index, l))
 		for _, other := range later {
+			if isFull != nil && isFull() {
+				break
+			}
 			if p := other.take(l); p != nil {
 				j.parts = append(j.parts, p)
 			}
@@ -134,6 +139,7 @@ func (s *treeManifest) take(l expectation) *part {
 		return nil
 	}
 	a.taken[a.index/64] |= 1 << (a.index % 64)
+	a.line.path, a.line.literal = l.path, l.literal
 	p := s.part(a.index, a.line)
 	a.advance(s.lines)
 	return p

@@ -90,7 +90,7 @@ func (t *tree) close() {
 // openTrees opens the directories and their manifests, and counts the lines. So an invalid
 // one is refused before any file is read.
 func (r *run) openTrees(ctx context.Context) error {
-	named, err := r.openNamed()
+	named, err := r.openNamed(ctx)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *treeManifest) open(f *fsys.File, info fsys.Info) error {
 // openNamed opens the manifest that the user gave with --manifest. It returns nil if there
 // is none. It also returns nil if the name does not exist here: each directory may have a
 // manifest of this name, written by copy --manifest.
-func (r *run) openNamed() (*treeManifest, error) {
+func (r *run) openNamed(ctx context.Context) (*treeManifest, error) {
 	name := r.opts.Manifest
 	if name == "" || r.within {
 		return nil, nil
@@ -223,24 +223,24 @@ func (r *run) openNamed() (*treeManifest, error) {
 	s.algorithm, s.format = manifest.AlgorithmIn(filepath.Base(name))
 	if name == "-" {
 		s.shown, s.algorithm = "standard input", ""
-		return s, s.readAll(r.opts.Stdin, maxPiped)
+		in, err := r.opts.FS.InheritInputUntil(ctx, r.opts.Stdin)
+		return s, s.readStream(in, err)
 	}
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name) {
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !filepath.IsAbs(name):
 		return nil, nil
+	case err != nil:
+		return nil, refused(s.shown, err)
+	case !info.Mode().IsRegular():
+		in, err := r.opts.FS.OpenInputUntil(ctx, name)
+		return s, s.readStream(in, err)
 	}
+	f, opened, err := r.opts.FS.OpenFile(name)
 	if err != nil {
 		return nil, refused(s.shown, err)
 	}
-	defer f.Close() //nolint:errcheck // it was only read
-	if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-		f, info, err := r.opts.FS.OpenFile(name)
-		if err != nil {
-			return nil, refused(s.shown, err)
-		}
-		return s, s.open(f, info)
-	}
-	return s, s.readAll(f, maxPiped)
+	return s, s.open(f, opened)
 }
 
 // smallManifest is the largest size, in bytes, of a manifest that is kept in memory instead
@@ -264,7 +264,16 @@ func (s *treeManifest) use(f *fsys.File, info fsys.Info) {
 // million lines. Such input can be read only once, and may be endless.
 const maxPiped = 512 << 20
 
-// readAll reads a manifest of at most the given number of bytes from a stream.
+// readStream reads a manifest from a stream, and closes it. err is the error of opening the stream.
+func (s *treeManifest) readStream(in io.ReadCloser, err error) error {
+	if err != nil {
+		return refused(s.shown, err)
+	}
+	defer in.Close() //nolint:errcheck // it was only read
+	return s.readAll(in, maxPiped)
+}
+
+// readAll reads a manifest of at most the given number of bytes.
 func (s *treeManifest) readAll(in io.Reader, most int64) error {
 	all, err := io.ReadAll(io.LimitReader(in, most+1))
 	switch {
@@ -330,7 +339,7 @@ func (t *tree) find() error {
 			t.notes = append(t.notes, note{Failure, name, fmt.Errorf("the manifest cannot be read: %w", err)})
 			continue
 		}
-		if isAppleDouble(name, f) {
+		if manifest.IsAppleDouble(name, fsys.ReaderAt{File: f}) {
 			f.Close()
 			continue
 		}

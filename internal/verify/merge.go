@@ -62,7 +62,7 @@ func (r *run) checkManifests(p *shard.Plan) error {
 
 // replay reports the verdicts of all lines from the results.
 func (r *run) replay(ctx context.Context, results *mergedResults) (err error) {
-	order := newOrder(r.number(), r.trees)
+	order := newOrder(r.number(), heldLimit())
 	for _, t := range r.trees {
 		r.readLines(ctx, t, func(j *job) {
 			if err == nil && j.path != "" {

@@ -152,7 +152,8 @@ func TestBrokenMediaHashList(t *testing.T) {
 	}
 }
 
-// A list that cannot be read is an error if another manifest is readable. Verify does not report it as unlisted, too.
+// A list that cannot be read is an error if another manifest is readable. Verify does not report it
+// as unlisted, too.
 func TestBrokenMediaHashListBesideLines(t *testing.T) {
 	list := strings.TrimSuffix(mhl(mhlEntry("a", 1, kindsOf("A")["md5"])), "</hashlist>\n")
 	dir := tree(t, map[string]string{"a": "A", "a.mhl": list, "SHA256SUMS": sha("A") + "  a\n"})

@@ -16,7 +16,7 @@ func (r *run) scan(ctx context.Context) (complete bool) {
 			manifests[i] = &treeManifest{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}
 		}
 		for i, s := range manifests {
-			_, _ = s.readLines(ctx, manifestsAhead(manifests[i+1:]), func(j *job) { // the check reports errors
+			_, _ = s.readLines(ctx, manifestsAhead(manifests[i+1:]), nil, func(j *job) { // the check reports errors
 				if info, err := look.Lstat(j.path); err == nil && info.Kind == fsys.Regular {
 					counters.Grow(&r.counters.TotalBytes, info.Size)
 				}

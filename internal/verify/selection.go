@@ -20,16 +20,9 @@ func (o *Options) selects(name string) bool {
 	if name == "" { // "/"; refused later
 		return true
 	}
-	verdict, only := o.Filter.Root(), o.Only.Root()
-	for end := 0; end < len(name); end++ { // at a slash
-		begin := end
-		if n := strings.IndexByte(name[begin:], '/'); n >= 0 {
-			end += n
-		} else {
-			end = len(name)
-		}
-		verdict = o.Filter.Match(name[:end], end < len(name), verdict)
-		only = only.Child(name[begin:end])
+	only := o.Only.Root()
+	for element := range strings.SplitSeq(name, "/") {
+		only = only.Child(element)
 	}
-	return verdict == filter.Included && only.All()
+	return o.Filter.MatchAll(name, false) == filter.Included && only.All()
 }

@@ -185,6 +185,7 @@ type run struct {
 	// Only check uses these.
 	pipe         *pipe.Pipe
 	maxOpenPaths int // directories that a worker may keep open
+	isFull       func() bool
 }
 
 func (r *run) close() {
@@ -221,17 +222,18 @@ func (r *run) check(ctx context.Context) {
 		devices = r.byDevice()
 		count   = r.divideWorkers(len(devices))
 		results = make(chan *job, 4*count)
-		order   = newOrder(numbers, r.trees)
+		order   = newOrder(numbers, heldLimit())
 		stop    = r.counters.CountAhead(ctx, r.scan)
 		workers sync.WaitGroup
 	)
+	r.isFull = order.isFull
 	for _, trees := range devices {
 		jobs := make(chan *job, 4*count)
 		go func() {
 			defer close(jobs)
 			for _, t := range trees {
 				// No send waits for ever: workers drain their channel, also after ctx has ended.
-				r.readLines(ctx, t, func(j *job) { order.wait(t.device()); jobs <- j })
+				r.readLines(ctx, t, func(j *job) { order.wait(j.parts[0].number); jobs <- j })
 			}
 		}()
 		for range count {

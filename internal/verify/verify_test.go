@@ -295,7 +295,7 @@ func TestStop(t *testing.T) {
 func TestAnAppleDoubleFileIsNoManifest(t *testing.T) {
 	dir := tree(t, map[string]string{
 		"a": "A", "SHA256SUMS": sha("A") + "  a\n", "._SHA256SUMS": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X",
-		"._a.sha256": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X", "._b.sha256": sha("A") + "  a\n",
+		"._a.sha256": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X", "._b.sha256": sha("A") + "  a\n", "._x.mhl": "\x00\x05\x16\x07\x00\x02\x00\x00Mac OS X",
 	})
 	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
 	require.NoError(t, err)
@@ -364,7 +364,7 @@ func TestFewDescriptorsInADeepTree(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, p.WriteAt([]byte("x"), 0))
 			require.NoError(t, p.Commit("f"))
-			require.NoError(t, at.Symlink("d/../f", "up"))
+			require.NoError(t, at.Symlink("d/../f", "up", fsys.Info{}))
 			fmt.Fprintf(&lines, "%s  %sf\n%s  %sup\n", sha("x"), path, sha("x"), path)
 		}
 		require.NoError(t, at.Mkdir("d"))

@@ -321,7 +321,7 @@ func TestDiskKeepsMetadataOfLinksWithTheirDirectory(t *testing.T) {
 		t.Skip("symbolic links take a privilege")
 	}
 	w := newWorld(t)
-	require.NoError(t, w.root.Symlink("target", "link"))
+	require.NoError(t, w.root.Symlink("target", "link", fsys.Info{}))
 	require.NoError(t, w.root.Sync())
 	o, err := w.root.OpenObject("link")
 	require.NoError(t, err)
