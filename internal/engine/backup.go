@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 )
 
@@ -85,7 +86,12 @@ func (t *target) openBackup(r *run) error {
 	if r.opts.DryRun { // the probe would create a link
 		return nil
 	}
-	err = probeLink(t.root, dir)
+	journal, err := t.root.OpenDir(resume.JournalName(t.Name))
+	if err != nil {
+		return err
+	}
+	defer journal.Close()
+	err = probeLink(journal, dir)
 	_ = dir.SetTimes(info.Atime, info.Mtime, info.Btime)
 	switch {
 	case err == nil:
@@ -121,20 +127,27 @@ func (t *target) closeBackup() {
 	}
 }
 
-// probeLink checks that a file of one directory can get a hard link in another. Its error is
-// that of the link. It leaves no file behind.
-func probeLink(from, to *fsys.Dir) error {
-	file, err := from.Create(true)
+// probeLink checks that a file of the journal can get a hard link in another directory. Its error is
+// that of the link. It leaves no file behind. If it is killed, the file is removed with the journal,
+// and the link by the next probeLink.
+func probeLink(journal, to *fsys.Dir) error {
+	file, err := journal.Create(true)
 	if err != nil {
 		return err
 	}
 	defer file.Abort()
-	name := to.TempName()
-	if err := from.Link(file.Name(), to, name); err != nil {
+	err = journal.Link(file.Name(), to, probeName)
+	if err != nil && !errors.Is(err, fs.ErrExist) { // fs.ErrExist: a killed run has left it, or another task probes
 		return err
 	}
-	return to.Remove(name)
+	if err = to.Remove(probeName); errors.Is(err, fs.ErrNotExist) { // the other task has removed it
+		return nil
+	}
+	return err
 }
+
+// probeName is the name of the link that probeLink makes.
+const probeName = fsys.Reserved + "probe"
 
 // keepOld links the file that a transfer is about to replace into the backup directory, if
 // there is one. Files that this run created are not kept.
@@ -305,7 +318,10 @@ func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
 		return errExchanged
 	}
 	like := &metadata{info: dd.info}
-	if dd.tookOver {
+	switch {
+	case dd.info.IsUnfinished(): // its final mode is set later
+		like.info.Mode = 0
+	case dd.tookOver:
 		like.info.Mode = dd.originalMode
 	}
 	like.info.Mode |= 0o700

@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,4 +58,20 @@ func TestBackupOfLongNames(t *testing.T) {
 	for _, name := range []string{a[:252], a[:251] + ".~1~", a[:251] + ".~2~", "n" + e[:250] + ".~1~", "n" + e[:250] + ".~2~"} {
 		require.FileExists(t, filepath.Join(dst, "old", name))
 	}
+}
+
+// The mark of an unfinished destination is not part of the mode of its backup directory.
+func TestBackupOfAnUnfinishedDestination(t *testing.T) {
+	t.Parallel()
+	linuxOnly(t, "the mark of an unfinished directory")
+	dir := treetest.MemoryDir(t)
+	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	write(t, src, "a", []byte("new"), since.Add(time.Hour))
+	write(t, dst, "a", []byte("old"), since)
+	require.NoError(t, os.Chmod(dst, 0o700|os.ModeSticky))
+	require.Empty(t, runReported(t, backedUpTo("old", src, dst)).bad())
+	require.Equal(t, map[string]string{"a": "old"}, contents(t, filepath.Join(dst, "old")))
+	info, err := os.Stat(filepath.Join(dst, "old"))
+	require.NoError(t, err)
+	require.Equal(t, 0o700|os.ModeDir, info.Mode())
 }

@@ -369,6 +369,33 @@ func (c *backupCut) judge(t *testing.T, base, what string) {
 	}
 }
 
+// A run that is killed before any of its operations leaves no temporary behind when the same command
+// has completed the copy.
+func TestBackupKilledAtEachOperation(t *testing.T) {
+	t.Parallel()
+	base := treetest.MemoryDir(t)
+	write(t, filepath.Join(base, "src"), "d/a", []byte("new a"), since)
+	for n, ended := int64(1), false; !ended; n++ {
+		dst := filepath.Join(base, fmt.Sprint("dst", n))
+		write(t, dst, "d/a", []byte("old a"), longAgo)
+		o := sweepOptions(filepath.Join(base, "src"), []string{dst}, SyncEnd)
+		o.BackupDir, o.Policy = "old", PolicyUpdate
+		f := &faulty{}
+		f.armed.Store(true)
+		o.FS = &fsys.FS{Fault: f.from(n)}
+		if ended = clean(Run(t.Context(), &o, &counters.Set{})) == nil; ended {
+			require.Greater(t, n, int64(30))
+			break
+		}
+		o.FS = nil
+		require.NoError(t, clean(Run(t.Context(), &o, &counters.Set{})))
+		require.NoError(t, filepath.WalkDir(dst, func(path string, d fs.DirEntry, err error) error {
+			require.False(t, strings.HasPrefix(d.Name(), fsys.Reserved), "killed before operation %d, %v %q: %s", n, f.at.Load().Op, f.at.Load().Name, path)
+			return err
+		}))
+	}
+}
+
 // Another process replaces a backup directory by a link to the outside while files are kept.
 // Nothing is written outside: the file is kept beside the link, or not replaced.
 func TestBackupExchangedForALink(t *testing.T) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -140,7 +139,7 @@ func (r *run) refuseOtherBag(t *target, root *fsys.Dir) error {
 		f, info, err := root.OpenRegular(bag.InfoName)
 		var have bag.Info
 		if err == nil {
-			have, err = bag.ReadInfo(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+			have, err = bag.ReadInfo(f.Reader(info.Size))
 			f.Close()
 		}
 		if err != nil || !strings.HasPrefix(have.Agent, bag.Agent) {

@@ -130,7 +130,7 @@ func (r *run) digestFile(dir *fsys.Dir, name string, clock *timing.Clock) (fsys.
 	defer f.Close()
 	clock.At(timing.Read, timing.Source)
 	set := hash.NewSet(r.opts.Hashes)
-	_, err = io.CopyBuffer(set, io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size), make([]byte, r.opts.BlockSize))
+	_, err = io.CopyBuffer(set, f.Reader(info.Size), make([]byte, r.opts.BlockSize))
 	return info, set.Digests(), err
 }
 

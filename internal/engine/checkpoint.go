@@ -73,8 +73,17 @@ func (t *target) flushLog(r *run) {
 // writeback error once, and success afterwards.
 func (t *target) dropFlushFailed(r *run, path string, err error) {
 	t.flushFailed.Store(true)
-	t.drop(r, path, fmt.Errorf("written data cannot be flushed to the device: %w", err))
+	t.drop(r, path, &flushError{err})
 }
+
+// flushError is the error of a flush or sync that drops a destination.
+type flushError struct{ err error }
+
+func (e *flushError) Error() string {
+	return fmt.Sprintf("written data cannot be flushed to the device: %v", e.err)
+}
+
+func (e *flushError) Unwrap() error { return e.err }
 
 // checkpoint makes everything durable that was copied since the last checkpoint, and records
 // that in the log. If flush is set, it flushes the file system even if there is nothing to record.
@@ -166,14 +175,29 @@ func (t *target) syncDirs(in map[string]string) error {
 
 // sync syncs one file or directory. If the drives are flushed later (--sync=end), the data
 // only has to reach the drive, because syncDrives follows.
-func (t *target) sync(o interface {
-	Sync() error
-	SyncToDrive() error
-}) error {
+func (t *target) sync(o syncer) error {
 	if t.drivesLater {
 		return o.SyncToDrive()
 	}
 	return o.Sync()
+}
+
+// syncer is a file or directory.
+type syncer interface {
+	Sync() error
+	SyncToDrive() error
+}
+
+// sync syncs a file at a destination. If the file system returns errors about other files as well,
+// a failure is a *flushError, for which failTarget drops the destination. No checkpoint lists files
+// from then on, because the syncs of the other files succeed.
+func (s *fileSystem) sync(o syncer) error {
+	err := s.target.sync(o)
+	if err != nil && s.sharesSyncErrors {
+		s.target.flushFailed.Store(true)
+		return &flushError{err}
+	}
+	return err
 }
 
 // syncDrives flushes the drives' write caches, once after many files were synced separately.

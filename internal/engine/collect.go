@@ -79,8 +79,8 @@ func (r *run) dropLines(t *target, drop func(*catalog.Catalog)) {
 	}
 }
 
-// awaitCollector waits until the collector has processed all messages that were sent before. Until the next
-// message is sent, the caller may use the data of the collector.
+// awaitCollector waits until the collector has processed all messages that were sent before. Until
+// the next message is sent, the caller may use the data of the collector.
 func (r *run) awaitCollector() {
 	done := make(chan struct{})
 	r.messages <- message{do: func() { close(done) }}
@@ -357,6 +357,10 @@ func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error
 // concerns more than the entry.
 func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
 	if t.isDropped() || errors.Is(err, errReported) {
+		return
+	}
+	if unflushed, ok := errors.AsType[*flushError](err); ok {
+		t.drop(r, path, unflushed)
 		return
 	}
 	if gone, err := t.isGone(err); gone {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -100,7 +101,7 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
-	case c.err != nil && (!p.decision.suspect || p.decision.replacePartial):
+	case c.err != nil && !p.decision.replacesUnreadable(c.err):
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
 		r.startAction(e, p, actReplace)
@@ -116,6 +117,11 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		}
 		return inStage(failure.StageRead, err)
 	case c.differs || c.err != nil:
+		p.decision.unreadable = c.err != nil
+		if c.err != nil && !p.decision.suspect { // the device may be failing
+			err := fmt.Errorf("its content cannot be read, so it is replaced: %w", c.err)
+			r.report(fileEvent(EventWarning, e.path, p.target.Given, failure.StageRead, err))
+		}
 		r.startAction(e, p, p.decision.different)
 		return nil
 	case broken:
@@ -209,7 +215,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 	if !p.dd.system.syncEach {
 		return nil
 	}
-	err := p.target.sync(f)
+	err := p.dd.system.sync(f)
 	if err != nil {
 		p.target.keepJournal.Store(true)
 	}

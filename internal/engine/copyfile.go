@@ -16,8 +16,8 @@ import (
 //	decideAll      undecided → comparing, moving, keeping, or finished at once
 //	prepareSource  reads what the description of the source still lacks
 //	compare        comparing → moving, keeping, or finished (compare.go)
-//	unshareKept    keeping → comparing, moving, or finished as a link, if new metadata would also
-//	               change other names of the existing file
+//	unshareKept    keeping → comparing, moving, or finished as a link, if the existing file must not
+//	               get the new metadata
 //	move           moving → finished; undecided if another process took the name (move.go)
 //	recheckKept    keeping → comparing, if the digests of an earlier run differ from what was read
 //	keepAll        keeping → finished (keep.go)
@@ -151,10 +151,10 @@ func (r *run) prepareSource(e *entry) error {
 }
 
 // unshareKept replaces a kept file if updating its metadata would also change other names of
-// that file. The replacement is a link to the group's primary, or a new file. Policy "protect"
-// replaces no file that differs, so a file whose content was not compared is compared first. That
-// is also done for a file that is to become a link of the primary. goesBack means that a transfer
-// has returned to stateComparing.
+// that file, or see givesRights. The replacement is a link to the group's primary, or a new file.
+// Policy "protect" replaces no file that differs. So a file whose content was not compared is
+// compared first, and so is a file that is to become a link of the primary. goesBack means that a
+// transfer has returned to stateComparing.
 func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
@@ -162,6 +162,7 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
 		err = inStage(failure.StageMetadata, err)
 		apart := false
 		if err == nil {
+			shares = shares || r.givesRights(e, p)
 			apart, err = r.isApart(e, p, group)
 		}
 		switch {

@@ -68,6 +68,16 @@ type decision struct {
 	// replacePartial: a file that differs is replaced if it is a partial copy, see isPartialCopy.
 	replacePartial bool
 	written        hash.Digests // for actCompare: a file with these digests counts as equal, too
+	unreadable     bool         // the comparison has shown that the device cannot return the content
+}
+
+// replacesUnreadable reports whether a file whose comparison has failed with err is handled like a
+// different one. That is so if it would be replaced, and its device cannot return its content.
+func (d decision) replacesUnreadable(err error) bool {
+	if d.replacePartial {
+		return false
+	}
+	return d.suspect || d.different == actReplace && fsys.DeviceFailed(err)
 }
 
 // content is what Sealift knows of the content of a file at a destination.
@@ -317,7 +327,7 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 		}
 		return j
 	}
-	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.ListsInPlace(path))
+	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.ListsInPlace(path)) && !p.target.leftBefore(e.path)
 	if j.suspect {
 		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests

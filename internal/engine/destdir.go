@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -183,8 +182,9 @@ func (dd *destDir) prepareRoot(r *run) destState {
 func (dd *destDir) recognize(r *run, info fsys.Info) error {
 	t := dd.target
 	dd.fresh = dd.empty || t.absentInPlan(dd.src)
+	merged := !dd.empty && info.UID == dd.src.Info.UID // an earlier merge of the plan has set the owner
 	switch {
-	case dd.fresh && !t.isOwnWork(info):
+	case dd.fresh && !t.isOwnWork(info) && !merged:
 		return errExchanged
 	case t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info):
 		dd.fresh = true // an interrupted run created it
@@ -330,20 +330,20 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 // list removes the temporaries of interrupted runs from the opened directory. Unless names is nil,
 // list adds all names in the directory to it.
 func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
-	var reserved []string
+	var temps []string
 	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		if names != nil {
 			names.add(name)
 		}
-		if bytes.HasPrefix(name, []byte(fsys.Reserved)) {
-			reserved = append(reserved, string(name))
+		if fsys.MayBeTemp(name) {
+			temps = append(temps, string(name))
 		}
 		return true
 	})
 	if err != nil || r.opts.DryRun {
 		return err
 	}
-	err = dd.target.log.RemoveTemporaries(dir, reserved)
+	err = dd.target.log.RemoveTemporaries(dir, temps)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
 		dd.target.keepJournal.Store(true)
 		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))

@@ -27,6 +27,7 @@ type run struct {
 	route      *route.Route
 	source     *fsys.Dir
 	sourceGone atomic.Bool // the root cannot be read any more; this was reported
+	found      atomic.Bool // the source has an entry
 	sourceInfo fsys.Info   // of the source directory at the start of the run
 	targets    []*target
 	privileged bool
@@ -176,6 +177,13 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 func (r *run) examineSource() error {
 	if (r.opts.MHL != nil || r.opts.MediaList != nil) && r.route.Name != "" {
 		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
+	}
+	if r.opts.MHL != nil || r.opts.MediaList != nil {
+		for _, d := range r.route.Destinations {
+			if err := bag.RefuseHistory(d.Dir); err != nil {
+				return failure.Refuse("destination %s: %s", quoteName(d.Given), err)
+			}
+		}
 	}
 	if r.opts.MHL != nil {
 		if err := r.openHistories(); err != nil {

@@ -168,7 +168,11 @@ func (r *run) absent(finder *fsys.Finder, name string) bool {
 		if name[end] != '/' {
 			continue
 		}
-		if info, err := finder.Lstat(name[:end]); err == nil && info.ID.Dev != r.sourceInfo.ID.Dev {
+		info, err := finder.Lstat(name[:end])
+		if err != nil { // nothing is below; a hostile list can have a path of a million names
+			return true
+		}
+		if info.ID.Dev != r.sourceInfo.ID.Dev {
 			return false
 		}
 	}
@@ -177,21 +181,11 @@ func (r *run) absent(finder *fsys.Finder, name string) bool {
 
 // wanted reports whether the filters include the path.
 func (r *run) wanted(name string) bool {
-	verdict, only := r.opts.Filter.Root(), r.opts.Only.Root()
-	for end := 0; end < len(name); {
-		start := end
-		if next := strings.IndexByte(name[start:], '/'); next >= 0 {
-			end = start + next
-		} else {
-			end = len(name)
-		}
-		if verdict = r.opts.Filter.Match(name[:end], end < len(name), verdict); verdict == filter.Excluded {
+	only := r.opts.Only.Root()
+	for element := range strings.SplitSeq(name, "/") {
+		if only = only.Child(element); only == nil {
 			return false
 		}
-		if only = only.Child(name[start:end]); only == nil {
-			return false
-		}
-		end++ // past the slash
 	}
-	return true
+	return r.opts.Filter.MatchAll(name, false) != filter.Excluded
 }

@@ -27,7 +27,8 @@ type fileSystem struct {
 
 	ahead time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
 
-	syncEach bool // sync each file and directory separately
+	syncEach         bool // sync each file and directory separately
+	sharesSyncErrors bool // a sync of one file returns errors about others
 
 	followsLinks answer // setting metadata of a symbolic link changes the file that it points to
 	showsLinks   answer // hard links have one inode number
@@ -104,6 +105,7 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 			return nil, err
 		}
 		s.syncEach = r.opts.Sync != SyncNone && !(t.wholeFS && dir.SyncFSReliable())
+		s.sharesSyncErrors = s.syncEach && r.opts.sharesSyncErrors(dir)
 		if err := s.probe(r.privileged, dir); err != nil && dir == t.root {
 			return nil, err
 		}

@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -84,7 +82,7 @@ func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir)
 		t.Cleanup(func() { dir.Close() })
 		dirs = append(dirs, dir)
 	}
-	r = &run{opts: &Options{}, messages: make(chan message, 10)}
+	r = &run{opts: &Options{sharesSyncErrors: (*fsys.Dir).SharesSyncErrors}, messages: make(chan message, 10)}
 	d = &target{root: root, wholeFS: root.SyncFSReliable()}
 	d.system, err = d.findFileSystem(r, root, on(t, root, 1))
 	require.NoError(t, err)
@@ -143,6 +141,7 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 // system is met in which something can.
 func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "Windows keeps times in units of 100 ns")
 	sys, r, d, dirs := metTarget(t)
 	sys.Fault = faultfs.OnOp(faultfs.Fail(syscall.EROFS), fsys.OpCreate)
 	info := on(t, dirs[0], 2)
@@ -220,5 +219,6 @@ func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
 		s, err := d.findFileSystem(r, dirs[0], on(t, dirs[0], uint64(10+i)))
 		require.NoError(t, err)
 		require.Equal(t, c.want, s.syncEach, "%+v", c)
+		require.False(t, s.sharesSyncErrors, "this is no FUSE file system")
 	}
 }

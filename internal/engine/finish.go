@@ -75,14 +75,17 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// failEnd reports an error that concerns a whole destination. A failed device is reported only
-// once: here, or when the destination is dropped.
+// failEnd reports an error that concerns a whole destination. A failed device, or one that became
+// read-only, is reported only once: here, or when the destination is dropped.
 func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) {
 		lost := t.lost.Load()
 		if lost != nil && fsys.DeviceFailed(*lost) || t.deviceFailed.Swap(true) {
 			return
 		}
+	}
+	if lost := t.lost.Load(); lost != nil && fsys.ReadOnly(err) && fsys.ReadOnly(*lost) {
+		return
 	}
 	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
 }

@@ -112,12 +112,12 @@ func excuse(stack string) string {
 // mayBeSilent lists the functions in which a failure need not be reported, because the run has a
 // fallback for the failed operation. The result must then be complete.
 var mayBeSilent = map[string]string{
-	"engine.(*run).Enter":             "looks whether a source directory is a destination; resolve has refused what it can see",
+	"engine.(*run).Enter":             "checks whether a source directory is a destination; route has refused those that it can recognize",
 	"engine.(*run).hasMetadata":       "asks for extended attributes by name; without an answer the file is opened",
 	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
 	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
 	"pipe.findsHoles":                 "checks whether the file system reports holes; the reading itself checks again",
-	"resume.(*Log).Close":             "closes the journal's log, of which what counts was forced",
+	"resume.(*Log).Close":             "closes the journal's log, whose records that count were synced",
 }
 
 // seldomSilent are the functions of mayBeSilent that not every sweep excuses: they read only if

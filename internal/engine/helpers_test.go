@@ -34,9 +34,9 @@ const (
 )
 
 var (
-	longAgo = time.Unix(1_000_000_000, 111_111_111)
-	before  = time.Unix(1_500_000_000, 222_222_222)
-	since   = time.Unix(1_600_000_000, 333_333_333)
+	longAgo = time.Unix(1_000_000_000, 111_111_100)
+	before  = time.Unix(1_500_000_000, 222_222_200)
+	since   = time.Unix(1_600_000_000, 333_333_300)
 )
 
 // TestMain fails if any test has left a goroutine.

@@ -97,3 +97,37 @@ func listsXattrsByName(t *testing.T, path string) bool {
 	defer d.Close()
 	return !d.MayHaveXattrs("a")
 }
+
+// An attribute that the destination refuses is a warning in each run, and not an update of the file,
+// whether the file is writable or not.
+func TestARefusedAttributeIsNoUpdate(t *testing.T) {
+	t.Parallel()
+	src, dst := sourceAndDestination(t)
+	for _, name := range []string{"a", "read-only"} {
+		write(t, src, name, []byte(name), since)
+		if err := unix.Setxattr(filepath.Join(src, name), "user.big", []byte("too big"), 0); err != nil {
+			t.Skipf("no user attributes here: %v", err)
+		}
+	}
+	require.NoError(t, os.Chmod(filepath.Join(src, "read-only"), 0o400))
+	for run := range 3 {
+		o := options(src, dst)
+		o.FS = faultfs.New(func(op fsys.Op, name string) error {
+			if op == fsys.OpSetXattr && name == "user.big" {
+				return unix.ENOSPC
+			}
+			return nil
+		})
+		out := runReported(t, o)
+		require.Len(t, out.bad(), 1)
+		require.Empty(t, out.mismatches())
+		require.ErrorContains(t, out.bad()[0].Err, "extended attributes of user cannot be kept there ('user.big')")
+		if run > 0 {
+			require.EqualValues(t, 2, out.summary.UpToDate)
+			require.Zero(t, out.summary.Updated)
+		}
+		info, err := os.Stat(filepath.Join(dst, "read-only"))
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o400), info.Mode())
+	}
+}

@@ -35,6 +35,20 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	return r.outdated(p.dd.system, o, &e.meta, have)
 }
 
+// givesRights reports whether new metadata would make an up-to-date file of another user a program
+// that runs with the rights of its owner or group, or with capabilities. A new file must replace it
+// then: that user may still have the old one open for writing, or mapped, and could change the
+// program afterwards. The files of root and of this process are kept.
+func (r *run) givesRights(e *entry, p *transfer) bool {
+	src, have, system := e.meta.info, p.have, p.dd.system
+	trusted := have.UID == src.UID || have.UID == 0 || p.target.log != nil && have.UID == p.target.log.Owner
+	if !r.privileged || e.kind != fsys.Regular || trusted || system.forgetsOwners {
+		return false
+	}
+	setID := r.ownerDiffers(system, src, have) && r.modeFor(src, have, false, true)&(fsys.ModeSetuid|fsys.ModeSetgid) != 0
+	return setID || valueOf(e.meta.xattrs, fileCapability) != nil && !system.cannot(xattrKind(fileCapability))
+}
+
 // outdated reports whether o lacks metadata of m that could be set, or has extended attributes
 // that m lacks. o is a file at the destination, and have is its description.
 func (r *run) outdated(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info) (bool, error) {

@@ -42,9 +42,9 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 	}
 }
 
-// While all writes wait, reading stops at the memory limit. A reader that waits for a queue goes on
-// when half of it is empty, so at least the other half is full then. At first writes
-// are only slow, in virtual time, so that files get lanes.
+// While all writes wait, reading stops at the memory limit. A reader that waits for a queue
+// continues when half of it is empty, so at least the other half is full then. At first writes are
+// only slow, in virtual time, so that files get lanes.
 func TestASlowSinkDoesNotLetMemoryGrow(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")

@@ -254,6 +254,9 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 		"policy never, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}, change: func(c *mergeCase) {
 			c.opts.Policy = PolicyNever
 		}},
+		"policy always, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere")}, change: func(c *mergeCase) {
+			c.opts.Policy, c.opts.Preserve = PolicyAlways, PreserveTimes
+		}},
 		"a backup directory": {old: treetest.Dir{"B": treetest.File("old", treetest.Mtime(longAgo))}, change: func(c *mergeCase) {
 			c.opts.BackupDir = "kept"
 		}},
@@ -298,12 +301,24 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 }
 
 // A shard with failures runs again, after a first merge that writes a marker. The second merge has
-// the result of one copy.
+// the result of one copy, also in directories to which the first merge has given another owner.
 func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 	targets := []string{"one", "two"}
-	c := newMergeCase(t, planTree())
+	tree := planTree()
+	if os.Geteuid() == 0 {
+		his, at := treetest.Owner(1234, 4321), treetest.Mtime(before)
+		tree["his"] = treetest.Directory(treetest.Dir{
+			"17":    treetest.File("seventeen", his, at),
+			"below": treetest.Directory(treetest.Dir{}, his, at),
+		}, his, at)
+	}
+	c := newMergeCase(t, tree)
 	single := c.single(targets)
 	s := c.plan(4, targets)
+	failing := 2
+	if _, found := tree["his"]; found {
+		failing++
+	}
 	unreadable := &fsys.FS{Fault: faultfs.OnOp(faultfs.When(func(call fsys.Call) bool {
 		return call.Name == "big" || call.Name == "17"
 	}, faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
@@ -312,7 +327,7 @@ func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 	}
 	m := c.merge(s)
 	require.True(t, m.Merged)
-	require.EqualValues(t, 2, m.Summary.Errors)
+	require.EqualValues(t, failing, m.Summary.Errors)
 	again := m.Shards.Failed()
 	require.NotEmpty(t, again)
 	require.Less(t, len(again), len(s.Plan.Shards))
@@ -320,7 +335,7 @@ func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 		dst := filepath.Join(c.base, "split", target)
 		marker, err := os.ReadFile(filepath.Join(dst, "SEALIFT-INCOMPLETE-src.txt"))
 		require.NoError(t, err)
-		assert.Contains(t, string(marker), "Missing: 2\n")
+		assert.Contains(t, string(marker), fmt.Sprintf("Missing: %d\n", failing))
 		assert.Contains(t, string(marker), "run the failed shards of its plan again")
 		lines, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
 		require.NoError(t, err)
@@ -340,4 +355,23 @@ func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 		treetest.Compare(t, one, other, treetest.Options{Root: true})
 	}
 	assert.Equal(t, single.Total, m.Summary.Total)
+}
+
+// A shard that has finished with a conflict runs again. The conflict is left alone again, although the
+// file at the destination has changed since the first attempt.
+func TestAConflictStaysWhenTheShardRunsAgain(t *testing.T) {
+	c := newMergeCase(t, planTree())
+	kept := filepath.Join(c.base, "split", "one", "a")
+	write(t, filepath.Dir(kept), "a", []byte("newer"), since)
+	s := c.plan(1, []string{"one"})
+	for range 3 {
+		require.EqualValues(t, 1, c.task(s, 0, nil).Conflicts)
+		require.NoError(t, os.Chmod(kept, 0o600))
+	}
+	m := c.merge(s)
+	require.True(t, m.Merged)
+	require.EqualValues(t, 1, m.Summary.Conflicts)
+	content, err := os.ReadFile(kept)
+	require.NoError(t, err)
+	require.Equal(t, "newer", string(content))
 }

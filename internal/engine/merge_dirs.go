@@ -121,7 +121,7 @@ func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 		if r.opts.Filter.Match(file, kind == fsys.Directory, verdict) == filter.Excluded {
 			continue
 		}
-		if err := m.drift.Listed(file); err != nil {
+		if err := m.drift.Listed(file, kind == fsys.Directory); err != nil {
 			return err
 		}
 	}

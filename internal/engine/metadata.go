@@ -37,15 +37,25 @@ const modeUnknown = ^uint32(0)
 // options ask for it. have describes o now; for a new object, only its owner, group and mode
 // have to be valid, because the times are always set. oldXattrs says that o may have extended
 // attributes already, which are compared. changed reports whether o was changed. apply warns
-// once of each kind of metadata that the destination cannot store; that is no error. It sets the mode
-// last, because the mode shows whether a directory is finished: see fsys.Info.IsUnfinished.
+// once of each kind of metadata that the destination cannot store; that is no error. It sets the times
+// after the attributes, which change the mtime on some file systems, for example on NTFS shares. It
+// sets the mode last, because the mode shows whether a directory is finished: see
+// fsys.Info.IsUnfinished.
 func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, isNew, oldXattrs bool) (changed bool, err error) {
 	before := have.Mode
 	changed, err = r.applyOwner(s, o, m, &have, isNew)
 	if err != nil {
 		return changed, err
 	}
-	if r.opts.Preserve&PreserveTimes != 0 && (isNew || !s.SameTime(have.Mtime, m.info.Mtime)) {
+	var set, widened bool // attributes were set; the mode was widened for that
+	if m.info.Kind != fsys.Symlink {
+		set, widened, err = r.applyXattrs(s, o, m, have.Mode, isNew, oldXattrs)
+		if err != nil {
+			return changed, err
+		}
+		changed = changed || set
+	}
+	if r.opts.Preserve&PreserveTimes != 0 && (isNew || set || !s.SameTime(have.Mtime, m.info.Mtime)) {
 		err := o.SetTimes(m.info.Atime, m.info.Mtime, m.info.Btime)
 		switch {
 		case err == nil:
@@ -59,24 +69,19 @@ func (r *run) apply(s *fileSystem, o *fsys.Object, m *metadata, have fsys.Info, 
 			return changed, err
 		}
 	}
-	if m.info.Kind != fsys.Symlink {
-		owned := sameOwner(m.info, have)
-		wide, err := r.applyXattrs(s, o, m, have.Mode, isNew, oldXattrs)
+	if m.info.Kind == fsys.Symlink {
+		return changed, nil
+	}
+	mode := r.modeFor(m.info, have, isNew, sameOwner(m.info, have))
+	if mode == modeUnknown { // the mode stays, but chown may have cleared bits
+		mode = before
+	}
+	if mode != have.Mode || set || widened || isNew && s.forgetsModes {
+		accepted, err := r.applyMode(s, o, mode, have, isNew)
 		if err != nil {
 			return changed, err
 		}
-		changed = changed || wide
-		mode := r.modeFor(m.info, have, isNew, owned)
-		if mode == modeUnknown { // the mode stays, but chown may have cleared bits
-			mode = before
-		}
-		if mode != have.Mode || wide || isNew && s.forgetsModes {
-			set, err := r.applyMode(s, o, mode, have, isNew)
-			if err != nil {
-				return changed, err
-			}
-			changed = changed || set
-		}
+		changed = changed || accepted && mode != have.Mode
 	}
 	return changed, nil
 }
@@ -237,7 +242,7 @@ func (r *run) refresh(p *transfer, m *metadata) (changed bool, err error) {
 		return changed, err
 	}
 	if changed && f != nil && p.dd.system.syncEach {
-		return changed, p.target.sync(f)
+		return changed, p.dd.system.sync(f)
 	}
 	return changed, nil
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -127,7 +128,12 @@ func (treeCopy) record(*run, Event) bool { return true }
 
 func (treeCopy) replay(*run) {}
 
-func (treeCopy) finish(*run, []*target) {}
+// finish warns of an empty source, which may be the mount point of a card that is not mounted.
+func (treeCopy) finish(r *run, _ []*target) {
+	if !r.found.Load() && r.route.Name == "" && r.opts.Filter == nil && r.opts.Only == nil && r.summary.Errors == 0 {
+		r.report(Event{Kind: EventWarning, Err: fmt.Errorf("the source %s is empty; is it mounted?", quoteName(r.opts.Source))})
+	}
+}
 
 // mayCommit returns nil if the run may give a name to a file that it has written. The caller
 // must do so immediately. Otherwise, mayCommit ends the run and returns errReported.

@@ -188,7 +188,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return inStage(failure.StageMetadata, err)
 	}
 	if p.dd.system.syncEach {
-		if err := p.target.sync(s.File); err != nil {
+		if err := p.dd.system.sync(s.File); err != nil {
 			p.target.keepJournal.Store(true)
 			return inStage(failure.StageSync, err)
 		}

@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -63,6 +61,7 @@ func within(t *testing.T, limit time.Duration, o Options) (*Summary, error) {
 // metadata is the user's.
 func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "Windows has no modes")
 	src, _ := littleTree(t)
 	require.NoError(t, os.Chmod(src, 0o750))
 	for _, single := range []bool{false, true} {
@@ -88,6 +87,7 @@ func TestDirectoryMadeMeanwhileIsUsed(t *testing.T) {
 // in it is made again.
 func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "Windows does not remove a directory that is open")
 	src, files := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "parent", "dst")
 	sys := atFirst(t, fsys.OpMkdir, resume.JournalName(""), func() {
@@ -104,6 +104,7 @@ func TestNewDirectoryRemovedMeanwhileIsMadeAgain(t *testing.T) {
 // must not become a directory of the disk below.
 func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "Windows does not remove a directory that is open")
 	src, _ := littleTree(t)
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")
 	require.NoError(t, os.Mkdir(dst, 0o755))
@@ -141,6 +142,7 @@ func TestUndoneDirectories(t *testing.T) {
 // of the source, also if the first one was killed before the journal recorded who made the directory.
 func TestNewDirectoryOfAKilledCopyGetsTheSourcesMetadata(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "other systems do not mark a new directory")
 	src, files := littleTree(t)
 	require.NoError(t, os.Chmod(src, 0o751))
 	require.NoError(t, os.Chtimes(src, since, since))
@@ -185,6 +187,7 @@ func TestNewDirectoryOfAKilledCopyGetsTheSourcesMetadata(t *testing.T) {
 // then has the source's metadata all the same.
 func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "other systems do not mark a new directory")
 	src, files := littleTree(t)
 	require.NoError(t, os.Chmod(src, 0o751))
 	dst := filepath.Join(treetest.MemoryDir(t), "dst")

@@ -60,6 +60,7 @@ type Options struct {
 	// Tests of this package replace these. The zero value of each means the default.
 	rotational         func(*fsys.Dir) bool // whether a disk rotates
 	inMemory           func(*fsys.Dir) bool // whether a directory is in memory
+	sharesSyncErrors   func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
 	checkEvery         time.Duration        // interval of the checks whether a checkpoint is due
 	pendingLinksMemory int                  // bytes
 
@@ -246,6 +247,9 @@ func (o *Options) withDefaults() *Options {
 	}
 	if full.inMemory == nil {
 		full.inMemory = (*fsys.Dir).InMemory
+	}
+	if full.sharesSyncErrors == nil {
+		full.sharesSyncErrors = (*fsys.Dir).SharesSyncErrors
 	}
 	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
 	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)

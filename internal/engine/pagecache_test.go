@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -49,6 +47,7 @@ func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
 // warning reports that.
 func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "it reads directly from the device")
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	for _, name := range []string{"a", "b", "c"} {

@@ -20,7 +20,7 @@ func (p *planning) scanSource() error {
 	}
 	o := shard.ScanOptions{
 		Workers: walkers(p.opts.Workers), Filter: p.opts.Filter, Only: p.opts.Only, OneFileSystem: p.opts.OneFileSystem,
-		Enter: func(d *walk.Dir) bool { return !p.isDestination(d) }, Wanted: p.found,
+		Enter: func(d *walk.Dir) bool { return !p.isDestination(d) }, Wanted: p.found, ReplaceLinks: p.opts.Policy == PolicyAlways,
 		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.warnReserved,
 	}
 	for _, t := range p.targets {

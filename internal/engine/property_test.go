@@ -111,7 +111,8 @@ func (c *trial) remove() {
 func (c *trial) run(o engine.Options) *engine.Summary {
 	var reports []string
 	o.Report = func(e engine.Event) {
-		if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped {
+		empty := e.Kind == engine.EventWarning && strings.HasSuffix(e.Err.Error(), " is empty; is it mounted?")
+		if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped && !empty {
 			reports = append(reports, fmt.Sprint(e.Kind, " ", e.Path, ": ", e.Err))
 		}
 	}

@@ -41,6 +41,8 @@ func (o observation) whyReplaced(d decision, equal bool) string {
 		return "shares its inode with other names"
 	case d.suspect:
 		return "perhaps damaged when the last run was interrupted"
+	case d.unreadable:
+		return "content cannot be read"
 	case d.act == actCompare && d.different != actReplace:
 		return "damaged: differs from the previous manifest"
 	case o.policy == PolicyAlways:

@@ -44,4 +44,8 @@ func TestEachOutcomeHasItsReason(t *testing.T) {
 	} {
 		require.Equal(t, want, reasonOf(c.o, decide(c.o), c.equal, c.done))
 	}
+	unreadable := with(func(o *observation) { o.policy, o.sameSize, o.sameTime = PolicyChecksum, true, true })
+	d := decide(unreadable)
+	d.unreadable = true
+	require.Equal(t, "content cannot be read", reasonOf(unreadable, d, false, outReplaced))
 }

@@ -92,10 +92,18 @@ func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
 // reportLog reports, once, that the log of a destination has failed.
 func (r *run) reportLog(t *target) {
 	err := t.log.Failure()
+	inPlan := err != nil && t.log.Clock() != nil // the log of a task, on the file system of the plan
+	if inPlan {
+		err = fmt.Errorf("the log of the task, in the plan, cannot be written: %w", err)
+	}
 	switch {
 	case err == nil:
+	case inPlan && fsys.DestinationLost(err):
+		t.drop(r, "", errors.New(err.Error())) // drop adds the free space of the destination to an error that wraps ENOSPC
 	case fsys.DestinationLost(err):
 		t.drop(r, "", err)
+	case !inPlan && t.system != nil && t.system.sharesSyncErrors: // the error may be about the files that the log lists
+		t.dropFlushFailed(r, "", err)
 	case !t.isDropped():
 		r.failEnd(t, failure.StageJournal, err)
 	}

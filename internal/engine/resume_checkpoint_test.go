@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -74,6 +72,7 @@ func zeroAll(t *testing.T, dir string, files map[string][]byte) (count int) {
 // The other destination is not affected.
 func TestCheckpointRefused(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "it refuses to flush a file system")
 	source, files := manyFiles(t)
 	o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}, SyncEnd)
 	var refused atomic.Bool
@@ -112,6 +111,7 @@ func TestCheckpointRefused(t *testing.T) {
 // A sync that failed is not tried again, also at the end of the run.
 func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "it refuses to flush a file system")
 	source, files := manyFiles(t)
 	for _, refusal := range []error{syscall.EIO, syscall.ENOSPC} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
@@ -180,6 +180,7 @@ func TestWritebackRefused(t *testing.T) {
 // are right.
 func TestAJournalThatCannotBeWritten(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "it waits for the flush of a file system")
 	source, files := manyFiles(t)
 	for _, failing := range []fsys.Op{fsys.OpSync, fsys.OpWrite} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)

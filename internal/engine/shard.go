@@ -74,7 +74,8 @@ func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
 }
 
 // beginAttempt checks that source and destinations are those of the plan, and begins an attempt.
-// The error is a *failure.RefusedError if it cannot begin one.
+// The error is a *failure.RefusedError if it cannot begin one for another reason than a failed or full
+// device.
 func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	if r.route.Name != "" || len(r.route.Destinations) != len(k.store.Plan.Targets) {
 		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
@@ -109,6 +110,8 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 	case err == nil:
 	case ctx.Err() != nil || errors.As(err, new(*shard.FinishedError)):
 		return err
+	case fsys.DestinationLost(err) || fsys.DeviceFailed(err): // another attempt may succeed, so this is no refusal
+		return fmt.Errorf("the attempt cannot be recorded in the plan: %w", err)
 	default:
 		return failure.Refuse("shard %d: %s", k.index, err)
 	}
@@ -116,7 +119,7 @@ func (k *task) beginAttempt(ctx context.Context, r *run) error {
 		k.parts = append(k.parts, k.attempt.NewLines(i))
 	}
 	if k.outcomes, err = k.attempt.NewOutcomes(); err != nil {
-		return fmt.Errorf("the list of outcomes of shard %d: %w", k.index, err)
+		return fmt.Errorf("the list of outcomes: %w", err)
 	}
 	return nil
 }
@@ -337,7 +340,7 @@ func (k *task) end() error {
 		dir.Close()
 	}
 	if err := k.attempt.End(); err != nil {
-		return fmt.Errorf("shard %d: the end of the attempt cannot be recorded, so the next one waits: %w", k.index, err)
+		return fmt.Errorf("the end of the attempt cannot be recorded, so the next one waits: %w", err)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 
@@ -45,9 +46,42 @@ func (t *target) openTask(r *run, k *task) error {
 	if err := t.probe(r); err != nil {
 		return err
 	}
+	if err := t.readLeftAlone(r, k); err != nil {
+		return err
+	}
 	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.index]})
 	return t.openBackup(r)
 }
+
+// readLeftAlone reads the conflicts of the attempt whose finish record this one replaces. That attempt
+// has not written these files, and none has begun since, so they are not incomplete.
+func (t *target) readLeftAlone(r *run, k *task) error {
+	if k.attempt.Former == nil {
+		return nil
+	}
+	outcomes, err := k.store.OpenOutcomes(k.attempt.Former, &shardCounts{})
+	if err != nil {
+		return err
+	}
+	defer outcomes.Close()
+	t.leftAlone = &nameSet{seed: r.names}
+	for {
+		o, err := outcomes.Next()
+		if errors.Is(err, io.EOF) {
+			t.leftAlone.sort()
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("outcomes of shard %d: %w", k.index, err)
+		}
+		if o.Kind == shard.OutcomeConflict && o.Target == t.index {
+			t.leftAlone.add([]byte(o.Path))
+		}
+	}
+}
+
+// leftBefore reports whether the file is in leftAlone.
+func (t *target) leftBefore(path string) bool { return t.leftAlone != nil && t.leftAlone.has(path) }
 
 // openTaskLog begins the task's log for the destination.
 func (t *target) openTaskLog(r *run, k *task) error {

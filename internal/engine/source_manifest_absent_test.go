@@ -216,6 +216,26 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 	}
 }
 
+// With -x, a listed path of many names that does not exist needs one check, and not one for each name.
+func TestALongAbsentPathOnOneFileSystem(t *testing.T) {
+	t.Parallel()
+	src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS",
+		fmt.Sprintf("%s  %sfile\n", sha("x"), strings.Repeat("absent/", 1000)))
+	checks := 0
+	o := options(src, dst)
+	o.OneFileSystem = true
+	o.FS = faultfs.New(func(_ fsys.Op, name string) error {
+		if name == "absent" {
+			checks++
+		}
+		return nil
+	})
+	out := runReported(t, o)
+	require.Zero(t, out.summary.Errors, "%s", out)
+	require.Positive(t, checks)
+	require.Less(t, checks, 10)
+}
+
 // A manifest that has the name given by --manifest is checked, also below the root.
 func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 	t.Parallel()

@@ -1,5 +1,3 @@
-//go:build linux
-
 package engine
 
 import (
@@ -134,6 +132,7 @@ func TestEveryFormOfALineIsChecked(t *testing.T) {
 // The line of a name with every character that needs an escape is checked.
 func TestTheLineOfAnEscapedNameIsChecked(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "names are bytes")
 	name := "new\nline \\ back\rreturn"
 	files := map[string][]byte{name: []byte("x"), "other": []byte("y")}
 	src, dst := sourceWithManifest(t, files, "SHA256SUMS", `\`+sha("z")+`  new\nline \\ back\rreturn`+"\n")
@@ -188,6 +187,7 @@ func manyDigests(n int) (list []string) {
 // Each name of a file with several is compared with its line.
 func TestHardLinksWithDifferentLines(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "it counts the names of a file as Unix does")
 	right, wrong := sha("content"), sha("rotten")
 	for mask := range 8 { // which of the three names have a wrong line
 		for _, workers := range []int{1, 4} {
@@ -350,6 +350,7 @@ func TestATextWithTheNameOfAManifestIsCopied(t *testing.T) {
 // A directory, a link or a special file that has the name of a manifest is not read as one.
 func TestAManifestNameThatIsNoRegularFile(t *testing.T) {
 	t.Parallel()
+	linuxOnly(t, "Wine makes no symbolic links")
 	outside := filepath.Join(treetest.MemoryDir(t), "outside")
 	require.NoError(t, os.WriteFile(outside, []byte(sha("y")+"  a\n"), 0o600))
 	for name, make := range map[string]func(path string) error{

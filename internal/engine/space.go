@@ -121,12 +121,25 @@ func (r *run) needOn(t *target, total int64) (needed int64) {
 // withSpace adds the free space to the error of a full device and, if a scan has counted it,
 // the space that the rest of the copy needs. If the destination's directory existed before,
 // only the second scan knows the files in it. The rest of the copy includes the file that did
-// not fit, so the space of its written part counts as free.
-func (r *run) withSpace(t *target, err error) error {
+// not fit, so the space of its written part counts as free. If the path is on a file system that is
+// mounted in the destination, or if the file system has no inode left, withSpace adds only that.
+func (r *run) withSpace(t *target, path string, err error) error {
 	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
 		return err
 	}
-	now := t.root.Available()
+	find := newFinder(t.root)
+	defer find.Close()
+	dir, _, findErr := find.Parent(path)
+	if findErr != nil {
+		dir = t.root // the path is that of a bag's payload, or its directory was not made
+	}
+	now := dir.Available()
+	if dir.LacksInodes() {
+		return fmt.Errorf("%w (no inodes free, %s free)", err, units.Size(now))
+	}
+	if info, statErr := dir.Stat(); statErr == nil && info.ID.Dev != t.dev {
+		return fmt.Errorf("%w (%s free there)", err, units.Size(now))
+	}
 	free := max(t.space.available-t.createdBytes.Load(), now)
 	needed := r.counters.TotalBytes.Load() - t.presentBytes.Load()
 	if !t.created {

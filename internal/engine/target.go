@@ -58,6 +58,8 @@ type target struct {
 	drivesLater bool   // separate syncs leave the write caches of the drives to syncDrives
 	dev         uint64 // the device number of root
 
+	leftAlone *nameSet // paths of conflicts of the attempt whose finish record a task replaces; nil for none
+
 	catalog *catalog.Catalog // nil in a dry run
 	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
@@ -95,7 +97,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 // drop stops the run from writing to the destination, and reports why, once. If no
 // destination is left, the run ends.
 func (t *target) drop(r *run, path string, err error) {
-	err = r.withSpace(t, err)
+	err = r.withSpace(t, path, err)
 	if t.lost.CompareAndSwap(nil, &err) {
 		text := err.Error()
 		t.shown.Dropped.Store(&text)

@@ -33,18 +33,18 @@ func (r *run) openTargets() error {
 func (treeCopy) openTargets(r *run) error {
 	for _, t := range r.targets {
 		r.clock.At(timing.Create, t.place())
-		err := r.inspectBag(t)
+		err := inStep("its bag cannot be read", r.inspectBag(t))
 		if err == nil {
 			err = t.open(r)
 		}
 		if err == nil {
-			err = t.openBag()
+			err = inStep("its bag cannot be opened", t.openBag())
 		}
 		if err == nil {
-			err = t.openCatalog(r)
+			err = inStep("its manifests cannot be read", t.openCatalog(r))
 		}
 		if err == nil {
-			err = t.openBackup(r)
+			err = inStep("the backup directory cannot be opened", t.openBackup(r))
 		}
 		var refused *failure.RefusedError
 		if errors.As(err, &refused) {
@@ -73,10 +73,18 @@ func (treeCopy) openTargets(r *run) error {
 			continue
 		}
 		if err := t.startCatalog(r); err != nil {
-			t.drop(r, "", err)
+			t.drop(r, "", inStep("its manifests cannot be read", err))
 		}
 	}
 	return nil
+}
+
+// inStep adds the step that failed to an error, unless it is a refusal, which has a complete text.
+func inStep(what string, err error) error {
+	if err == nil || errors.As(err, new(*failure.RefusedError)) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 // adoptRoot sets rootOurs if another run created the root and left it to this run, see leaveToOther.
@@ -130,7 +138,7 @@ func (t *target) openExisting(r *run) error {
 	var err error
 	if t.root == nil {
 		if t.root, err = t.Open(); err != nil {
-			return err
+			return inStep("it cannot be opened", err)
 		}
 	}
 	t.handle = r.newHandles().Root(t.root)
@@ -142,7 +150,7 @@ func (t *target) openExisting(r *run) error {
 	}
 	if t.Name == "" {
 		if err := t.takeOver(); err != nil {
-			return err
+			return inStep("it cannot be examined", err)
 		}
 	}
 	name := resume.JournalName(t.Name)
@@ -150,16 +158,16 @@ func (t *target) openExisting(r *run) error {
 		return t.refuseJournal(err)
 	}
 	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
-		return err
+		return inStep("the journal cannot be read", err)
 	}
 	info, err := t.root.Stat()
 	if err != nil {
-		return err
+		return inStep("it cannot be examined", err)
 	}
 	if !t.rootOurs && (t.created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
 		t.rootOurs = true
 		if err := resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone); err != nil {
-			return err
+			return inStep("the journal cannot be written", err)
 		}
 	}
 	t.rootOurs = t.rootOurs || t.madeByPlan
@@ -184,13 +192,13 @@ func (t *target) refuseJournal(err error) error {
 func (t *target) probe(r *run) error {
 	info, err := t.root.Stat()
 	if err != nil {
-		return err
+		return inStep("it cannot be examined", err)
 	}
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	t.dev = info.ID.Dev
 	t.system, err = t.findFileSystem(r, t.root, info)
-	return err
+	return inStep("no file can be made in it", err)
 }
 
 // takeOver makes a read-only root writable for the run. destDir.inspect does the same for other

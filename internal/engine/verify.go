@@ -99,8 +99,13 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 		t := targets[f.Tree]
 		given = t.Given
 		if f.Kind == readback.Unreadable {
-			if gone, err = t.isGone(err); gone && !t.isDropped() {
+			gone, err = t.isGone(err)
+			switch lost := t.lost.Load(); {
+			case !gone:
+			case lost == nil:
 				t.drop(r, path, err)
+				return true
+			case fsys.DeviceFailed(*lost): // drop has reported it
 				return true
 			}
 		}

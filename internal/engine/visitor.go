@@ -13,7 +13,8 @@ import (
 )
 
 // A run is the visitor of the walk. Enter begins and Leave completes a directory at all
-// destinations. Entry sends any other entry to a worker; so does Fed, if the entries are given (walk.Feed).
+// destinations. Entry sends any other entry to a worker; so does Fed, if the entries are given
+// (walk.Feed).
 var _ walk.FedVisitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
@@ -25,6 +26,9 @@ func (r *run) Enter(d *walk.Dir) bool {
 // enter skips a directory that contains a history, because the catalog copies it. It also skips a
 // directory that is a destination of this copy, and reports it.
 func (treeCopy) enter(r *run, d *walk.Dir) bool {
+	if d.Parent != nil {
+		r.found.Store(true)
+	}
 	if r.isHistory(d) || r.isDestination(d) {
 		for _, dd := range d.State.(destDirs) {
 			dd.state = destRefused
@@ -60,6 +64,9 @@ var errReached = errors.New("it is a destination of this copy, reached through t
 
 // Entry implements walk.Visitor.
 func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if !r.found.Load() {
+		r.found.Store(true)
+	}
 	if r.isHeld(d, name) {
 		return
 	}
@@ -273,7 +280,7 @@ func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata, before fsys
 			return err
 		}
 	}
-	if dd.tookOver && r.opts.Preserve&PreserveMode == 0 {
+	if dd.tookOver { // that has also changed the ACL of a directory
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err
 		}

@@ -91,12 +91,13 @@ func (r *run) mayHaveXattrs(e *entry) (bool, error) {
 }
 
 // applyXattrs gives o exactly the extended attributes of m, among those that wantsXattr
-// accepts. mode is the mode of o; if applyXattrs has changed anything, the caller sets it again. An ACL
-// can make o read-only for its owner, so it is set after the user's attributes. The file capability
-// is set last, because setting other attributes clears it.
-func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, mode uint32, isNew, old bool) (changed bool, err error) {
+// accepts. mode is the mode of o. If applyXattrs has changed an attribute, or has widened the mode to
+// be able to, the caller sets the mode again. An ACL can make o read-only for its owner, so it is set
+// after the user's attributes. The file capability is set last, because setting other attributes
+// clears it.
+func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, mode uint32, isNew, old bool) (changed, widened bool, err error) {
 	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 || len(m.xattrs) == 0 && !old {
-		return false, nil
+		return false, false, nil
 	}
 	var have []fsys.Xattr
 	if old {
@@ -106,45 +107,57 @@ func (r *run) applyXattrs(s *fileSystem, o *fsys.Object, m *metadata, mode uint3
 		case refused(err): // the attributes of the source are set all the same
 			s.warn(r, kindXattr, fmt.Errorf("extended attributes that are there cannot all be read, and may stay: %w", err))
 		default:
-			return false, err
+			return false, false, err
 		}
 	}
-	if mode&0o200 == 0 && !equalUserXattrs(have, m.xattrs) { // only a writable object gets such attributes
+	surplus, missing := r.diffXattrs(s, m, have, isNew)
+	if mode&0o200 == 0 && (slices.ContainsFunc(surplus, isUsers) || slices.ContainsFunc(missing, isUsers)) {
 		err := o.Chmod(mode | 0o200)
 		if err != nil && !refused(err) {
-			return false, err
+			return false, false, err
 		}
-		changed = err == nil
+		widened = err == nil
 	}
+	for _, x := range surplus {
+		err := o.RemoveXattr(x.Name)
+		changed = changed || err == nil
+		if err := r.tolerate(s, x.Name, err); err != nil {
+			return changed, widened, err
+		}
+	}
+	for _, x := range missing {
+		err := o.SetXattr(x.Name, x.Value)
+		changed = changed || err == nil
+		if err := r.tolerate(s, x.Name, err); err != nil {
+			return changed, widened, err
+		}
+	}
+	return changed, widened, nil
+}
+
+// diffXattrs compares the attributes that an object of the destination has with those of m. It
+// returns the attributes to remove, and those to set, in this order.
+func (r *run) diffXattrs(s *fileSystem, m *metadata, have []fsys.Xattr, isNew bool) (surplus, missing []fsys.Xattr) {
 	for _, x := range have {
 		if valueOf(m.xattrs, x.Name) == nil && (isNew || !m.unread) {
-			if err := r.tolerate(s, x.Name, o.RemoveXattr(x.Name)); err != nil {
-				return changed, err
-			}
-			changed = true
+			surplus = append(surplus, x)
 		}
 	}
-	for turn := range 3 {
-		for _, x := range m.xattrs {
-			if turnOf(x.Name) != turn || bytes.Equal(valueOf(have, x.Name), x.Value) && valueOf(have, x.Name) != nil {
-				continue
-			}
-			if s.cannot(xattrKind(x.Name)) && valueOf(have, x.Name) == nil {
-				continue
-			}
-			if s.forgetsModes && xattrKind(x.Name) == kindACL { // the file system accepts ACLs as well, and does not store them
-				s.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
-				if !isNew {
-					continue
-				}
-			}
-			if err := r.tolerate(s, x.Name, o.SetXattr(x.Name, x.Value)); err != nil {
-				return changed, err
-			}
-			changed = true
+	for _, x := range m.xattrs {
+		old := valueOf(have, x.Name)
+		if old == nil && s.cannot(xattrKind(x.Name)) || old != nil && bytes.Equal(old, x.Value) {
+			continue
 		}
+		if s.forgetsModes && isACL(x.Name) { // the file system accepts ACLs as well, and does not store them
+			s.warn(r, kindACL, errors.New("ACLs cannot be kept there: the file system forgets them"))
+			if !isNew {
+				continue
+			}
+		}
+		missing = append(missing, x)
 	}
-	return changed, nil
+	slices.SortStableFunc(missing, func(a, b fsys.Xattr) int { return turnOf(a.Name) - turnOf(b.Name) })
+	return surplus, missing
 }
 
 // turnOf returns when applyXattrs sets an attribute.
@@ -158,15 +171,11 @@ func turnOf(name string) int {
 	return 0
 }
 
-// equalUserXattrs reports whether two lists have the same attributes of the namespace "user".
-func equalUserXattrs(a, b []fsys.Xattr) bool {
-	differs := func(list, other []fsys.Xattr) bool {
-		return slices.ContainsFunc(list, func(x fsys.Xattr) bool {
-			value := valueOf(other, x.Name)
-			return strings.HasPrefix(x.Name, "user.") && (value == nil || !bytes.Equal(x.Value, value))
-		})
-	}
-	return !differs(a, b) && !differs(b, a)
+// isUsers reports whether an attribute belongs to the user, so that only a writable object gets it.
+// On macOS, names have no namespace.
+func isUsers(x fsys.Xattr) bool {
+	namespace, _, _ := strings.Cut(x.Name, ".")
+	return !slices.Contains([]string{"system", "security", "trusted"}, namespace)
 }
 
 // tolerate warns if err is a file system's refusal to store an extended attribute, and returns

@@ -91,16 +91,15 @@ func holdsWork(root *fsys.Dir, name string) (bool, error) {
 
 // claim describes a marker by the text in its own head.
 func claim(root *fsys.Dir, name string) error {
-	const advice = "run the same copy again: it removes this file when it is complete"
 	head, _, err := Open(root, name)
 	if err != nil {
-		return fmt.Errorf("marks an incomplete copy (%w); %s", err, advice)
+		return fmt.Errorf("marks an incomplete copy (%w); Sealift does not remove this file: delete it when the copy is complete", err)
 	}
 	what := "paths are"
 	if head.Missing == 1 {
 		what = "path is"
 	}
-	return fmt.Errorf("the copy from %s is incomplete, %d %s missing or wrong; %s", shown(head.Source), head.Missing, what, advice)
+	return fmt.Errorf("the copy from %s is incomplete, %d %s missing or wrong; run the same copy again: it removes this file when it is complete", shown(head.Source), head.Missing, what)
 }
 
 // shown shortens and quotes a claim of a marker for a message.

@@ -131,7 +131,7 @@ func TestFind(t *testing.T) {
 		".sealift-b.mov.journal: " + unfinished,
 		".sealift-journal: " + unfinished,
 		"SEALIFT-INCOMPLETE-a.txt: the copy from '/cards/a' is incomplete, 1 path is missing or wrong; " + advice,
-		"SEALIFT-INCOMPLETE-b.txt: marks an incomplete copy (it does not have the form that Sealift writes); " + advice,
+		"SEALIFT-INCOMPLETE-b.txt: marks an incomplete copy (it does not have the form that Sealift writes); Sealift does not remove this file: delete it when the copy is complete",
 		`SEALIFT-INCOMPLETE-c.txt: the copy from \x1b[2J` + strings.Repeat("x", 296) + "... is incomplete, 2000 paths are missing or wrong; " + advice,
 	}, find())
 }

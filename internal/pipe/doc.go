@@ -12,8 +12,9 @@
 // To follow a block, begin with Move and read (stream.go) and send (flow.go). Then read
 // (*lanes).add, which has the loop of a lane, and take (sink.go), which writes the block. Of a
 // large file, take passes the written range to Behind.Wrote (behind.go). That submits chunks to
-// the Device (device.go), whose goroutine waits until they are on the device. The lane releases the
-// block when Wrote returns, which waits while the device has too much unwritten data. Device, Behind and Group limit the unwritten data of a device.
+// the Device (device.go), whose goroutine waits until they are on the device. Wrote waits while the
+// device has too much unwritten data. When it returns, the lane releases the block. Small files
+// count in a Group (group.go) instead.
 //
 // The rules of the channels are those of the engine:
 //

@@ -169,12 +169,13 @@ type lanes struct {
 type lane struct {
 	channel chan piece
 	place   timing.Place
+	queued  atomic.Int32  // pieces in channel; len(channel) is not ordered with waiting on all processors
 	waiting atomic.Bool   // the sender waits for space, or is about to
 	space   chan struct{} // wakes the sender that waits
 }
 
 // hasSpace reports whether half of the queue is empty.
-func (l *lane) hasSpace() bool { return len(l.channel) <= cap(l.channel)/2 }
+func (l *lane) hasSpace() bool { return int(l.queued.Load()) <= cap(l.channel)/2 }
 
 // waitForSpace waits until half of the queue is empty.
 func (l *lane) waitForSpace() {
@@ -187,6 +188,7 @@ func (l *lane) waitForSpace() {
 
 // received wakes the sender if it waits and half of the queue is empty.
 func (l *lane) received() {
+	l.queued.Add(-1)
 	if l.waiting.Load() && l.hasSpace() && l.waiting.CompareAndSwap(true, false) {
 		l.space <- struct{}{}
 	}
@@ -245,14 +247,13 @@ func (l *lanes) send(q piece, clock *timing.Clock) {
 		q.block.refs.Store(int32(len(l.list)))
 	}
 	for _, queue := range l.list {
-		select {
-		case queue.channel <- q:
-		default:
+		if int(queue.queued.Load()) == cap(queue.channel) {
 			clock.Wait(timing.Queue, queue.place)
 			queue.waitForSpace()
 			clock.Resume()
-			queue.channel <- q // there is space: only this goroutine sends
 		}
+		queue.queued.Add(1)
+		queue.channel <- q // there is space: only this goroutine sends
 	}
 }
 

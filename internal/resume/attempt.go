@@ -152,7 +152,7 @@ func (l *Log) beginAttempt(id string) error {
 // copyLog begins a log with the valid part of the one that was read.
 func (l *Log) copyLog() error {
 	return l.place(func(to *appender) error {
-		_, err := io.Copy(to, io.NewSectionReader(fsys.ReaderAt{File: l.knownFile}, 0, l.known.Size))
+		_, err := io.Copy(to, l.knownFile.Reader(l.known.Size))
 		l.mu.w = journal.Continue(to, l.known.Header, l.known.Size)
 		return err
 	})

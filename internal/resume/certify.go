@@ -61,7 +61,7 @@ func (l *Log) readCertified() error {
 	if l.known != nil || info.Size > maxCertificate {
 		return nil
 	}
-	text, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: f}, 0, info.Size))
+	text, err := io.ReadAll(f.Reader(info.Size))
 	if err != nil {
 		return err
 	}

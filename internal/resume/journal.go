@@ -3,12 +3,14 @@ package resume
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // Journal is the directory of a run in its destination, ".sealift-journal". It has the lock
@@ -96,8 +98,11 @@ func tryJournal(root *fsys.Dir, name string) (*Journal, error) {
 	if made != nil && !errors.Is(made, fs.ErrExist) {
 		return nil, made
 	}
-	dir, err := root.OpenDir(name)
+	dir, err := openJournalDir(root, name, func() (uint32, error) { return ownerOfNew(root) })
 	if err != nil {
+		if made == nil {
+			_ = root.RemoveDir(name) // fails if another run has begun in it
+		}
 		return nil, err
 	}
 	j := &Journal{root: root, name: name, dir: dir, foreign: map[string]bool{}}
@@ -117,6 +122,48 @@ func tryJournal(root *fsys.Dir, name string) (*Journal, error) {
 		return nil, err
 	}
 	return j, nil
+}
+
+// openJournalDir opens an existing journal. A journal decides which files are replaced. So it is an
+// error if another user may have planted it: see fsys.Info.PlantedIn. us returns the user that new
+// files belong to.
+func openJournalDir(root *fsys.Dir, name string, us func() (uint32, error)) (*fsys.Dir, error) {
+	dir, err := root.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	above, err := root.Stat()
+	if err == nil && above.Mode&fsys.ModeSticky != 0 {
+		err = refusePlanted(dir, name, above, us)
+	}
+	if err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+func refusePlanted(dir *fsys.Dir, name string, above fsys.Info, us func() (uint32, error)) error {
+	info, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	uid, err := us()
+	if err == nil && info.PlantedIn(above, uid) {
+		err = fmt.Errorf("%s belongs to another user (%d), who can deceive this copy with it; remove it, or run the command as that user", quote.Name(name), info.UID)
+	}
+	return err
+}
+
+// ownerOfNew returns the owner of new files in a directory. A server may map users.
+func ownerOfNew(dir *fsys.Dir) (uint32, error) {
+	p, err := dir.Create(false)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Abort()
+	info, err := p.Stat()
+	return info.UID, err
 }
 
 // MarkRoot records in the journal of that name that this run created the destination's
@@ -174,12 +221,31 @@ func (j *Journal) logs() (names []string, err error) {
 // Create makes a temporary file in the journal.
 func (j *Journal) Create() (*fsys.Pending, error) { return j.dir.Create(false) }
 
+// isOwn reports whether a name in a journal is that of a file of Sealift, or one that a file system
+// makes.
+func isOwn(name string) bool {
+	switch name {
+	case lockName, rootName, planName, certifiedName:
+		return true
+	}
+	digits, isLog := strings.CutPrefix(strings.TrimPrefix(name, setAsidePrefix), logPrefix)
+	isLog = isLog && strings.Trim(digits, "0123456789abcdef.") == ""
+	return isLog || fsys.IsReserved(name) || fsys.IsMadeByFileSystem(name)
+}
+
 // Remove deletes the journal with its contents, and the lock last. Logs of unfinished
-// copies from other sources stay, and so does the directory.
+// copies from other sources stay, and so does the directory. If the journal has a file that is
+// not from Sealift, Remove deletes nothing. A user who may rename entries of the destination can
+// give the name of the journal to a directory with other files.
 func (j *Journal) Remove() error {
 	listing, err := j.dir.List()
 	if err != nil {
 		return err
+	}
+	for i := range listing.Len() {
+		if name := listing.Name(i); !isOwn(name) && !j.foreign[name] {
+			return fmt.Errorf("%s has %s, which is not from Sealift, so nothing in it is removed; move that file away", quote.Name(j.name), quote.Name(name))
+		}
 	}
 	stays, planned := false, false
 	j.Removed = true

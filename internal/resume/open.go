@@ -32,7 +32,10 @@ func (j *Journal) OpenLog(o Options) (_ *Log, warnings []error, err error) {
 // ReadLog is OpenLog for a dry run: it reads the journal of that name in root and changes
 // nothing. The log is nil if there is no journal. The run never writes it.
 func ReadLog(root *fsys.Dir, name string, o Options) (_ *Log, warnings []error, err error) {
-	dir, err := root.OpenDir(name)
+	dir, err := openJournalDir(root, name, func() (uint32, error) {
+		uid, _ := fsys.Identity()
+		return uid, nil
+	})
 	if errors.Is(err, fs.ErrNotExist) || fsys.IsSymlinkRefusal(err) {
 		return nil, nil, nil
 	}

@@ -78,7 +78,7 @@ func readMark(dir *fsys.Dir) (m PlanMark, found bool, err error) {
 		return m, false, err
 	}
 	defer file.Close()
-	text, err := io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: file}, 0, min(info.Size, maxMark)))
+	text, err := io.ReadAll(file.Reader(min(info.Size, maxMark)))
 	if err != nil {
 		return m, false, err
 	}

@@ -79,7 +79,7 @@ func Resolve(o Options) (*Route, error) {
 		}
 		rt.dir, rt.Name = filepath.Dir(real), filepath.Base(real)
 	default:
-		return nil, failure.Refuse("source %s is neither a directory nor a regular file", quote.Name(o.Source))
+		return nil, failure.Refuse("source %s is neither a directory nor a regular file; sealift stream copies devices and pipes", quote.Name(o.Source))
 	}
 	if rt.id, err = identityOf(o.FS, rt.dir); err != nil {
 		return nil, failure.Refuse("source %s: %s", quote.Name(o.Source), Reason(err))

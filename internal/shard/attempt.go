@@ -78,6 +78,7 @@ type Attempt struct {
 	Dir     *fsys.Dir
 	Number  int       // counted from 1
 	Earlier []Earlier // the attempts before
+	Former  *Finished // the finish record that this attempt replaces, with AttemptOptions.Again; else nil
 
 	store    *Store
 	index    int
@@ -232,7 +233,9 @@ func (a *Attempt) fence() error {
 		return a.checkUnfinished()
 	}
 	err := a.attempts.MoveTo(finishedName, a.Dir, formerName)
-	if errors.Is(err, fs.ErrNotExist) {
+	if err == nil {
+		a.Former, err = a.store.readFinished(a.Dir, formerName, a.index)
+	} else if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	return errors.Join(err, a.attempts.SyncToDrive())

@@ -11,8 +11,8 @@ import (
 )
 
 // Drift finds names that the source has and the plan lacks, in directories that have changed
-// since the plan. Its memory does not depend on the number of names. Only one goroutine may use
-// it.
+// since the plan. If a directory has replaced another entry, or the reverse, the plan lacks it. The
+// memory of Drift does not depend on the number of names. Only one goroutine may use it.
 type Drift struct {
 	store  *Store
 	sorter *extsort.Sorter
@@ -43,11 +43,11 @@ func (s *Store) NewDrift() *Drift {
 // Close frees what the search uses.
 func (d *Drift) Close() { _ = d.sorter.Close() }
 
-// Listed adds the path of a name that a directory has now. For each directory, the caller adds
-// either all names that belong to the copy, or none.
-func (d *Drift) Listed(path string) error {
+// Listed adds the path of a name that a directory has now, and whether it is itself a directory. For
+// each directory, the caller adds either all names that belong to the copy, or none.
+func (d *Drift) Listed(path string, dir bool) error {
 	d.listed.set(d.bit(path))
-	return d.add(path, driftListed)
+	return d.add(path, dir, driftListed)
 }
 
 func (d *Drift) bit(path string) uint64 {
@@ -55,16 +55,22 @@ func (d *Drift) bit(path string) uint64 {
 	return maphash.String(d.seed, dir) % driftBits
 }
 
-func (d *Drift) add(path string, statement byte) error {
-	return d.sorter.Add(append([]byte(path), 0, statement), nil)
+// add adds a statement about a path. A directory and another entry of the same path differ: what is in
+// the directory is new.
+func (d *Drift) add(path string, dir bool, statement byte) error {
+	kind := byte('-')
+	if dir {
+		kind = 'd'
+	}
+	return d.sorter.Add(append([]byte(path), 0, kind, statement), nil)
 }
 
 // planned adds a path of the plan, if its directory was listed.
-func (d *Drift) planned(path string) error {
+func (d *Drift) planned(path string, dir bool) error {
 	if !d.listed.has(d.bit(path)) {
 		return nil
 	}
-	return d.add(path, driftPlanned)
+	return d.add(path, dir, driftPlanned)
 }
 
 // Each calls yield for each listed path that the plan lacks. It reads the whole plan, if any path
@@ -76,14 +82,14 @@ func (d *Drift) Each(ctx context.Context, yield func(path string) error) error {
 	if err := d.readPlan(ctx); err != nil {
 		return err
 	}
-	var last []byte // the last path that the plan has
+	var last []byte // the last path that the plan has, and its kind
 	return d.sorter.Each(func(key, _ []byte) error {
-		path, statement := key[:len(key)-2], key[len(key)-1]
+		entry, statement := key[:len(key)-1], key[len(key)-1]
 		switch {
 		case statement == driftPlanned:
-			last = append(last[:0], path...)
-		case !bytes.Equal(path, last):
-			return yield(string(path))
+			last = append(last[:0], entry...)
+		case !bytes.Equal(entry, last):
+			return yield(string(entry[:len(entry)-2]))
 		}
 		return ctx.Err()
 	})
@@ -92,7 +98,7 @@ func (d *Drift) Each(ctx context.Context, yield func(path string) error) error {
 // readPlan adds all paths of the plan.
 func (d *Drift) readPlan(ctx context.Context) error {
 	for _, path := range d.store.Plan.Late {
-		if err := d.planned(string(path)); err != nil {
+		if err := d.planned(string(path), false); err != nil {
 			return err
 		}
 	}
@@ -112,7 +118,7 @@ func (d *Drift) readPlan(ctx context.Context) error {
 			return nil
 		}
 		if err == nil && dir.Path != "" {
-			err = d.planned(dir.Path)
+			err = d.planned(dir.Path, true)
 		}
 		if err != nil {
 			return err
@@ -132,7 +138,7 @@ func (d *Drift) readShard(ctx context.Context, index int) error {
 			return nil
 		}
 		if err == nil {
-			err = d.planned(e.Path)
+			err = d.planned(e.Path, false)
 		}
 		if err != nil {
 			return err

@@ -59,7 +59,12 @@ func (s *Store) parseFinished(text []byte, index int) (*Finished, error) {
 
 // finished returns the record of a shard, nil if it is not finished.
 func (s *Store) finished(dir *fsys.Dir, index int) (*Finished, error) {
-	text, err := readPrivate(dir, finishedName, smallFile)
+	return s.readFinished(dir, finishedName, index)
+}
+
+// readFinished reads the finish record called name; nil if it does not exist.
+func (s *Store) readFinished(dir *fsys.Dir, name string, index int) (*Finished, error) {
+	text, err := readPrivate(dir, name, smallFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -73,7 +73,7 @@ func readPrivate(dir *fsys.Dir, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	return io.ReadAll(io.NewSectionReader(fsys.ReaderAt{File: file}, 0, limit))
+	return io.ReadAll(file.Reader(limit))
 }
 
 // openDir opens a subdirectory of the plan that no other user may change.

@@ -59,14 +59,14 @@ func openLines(dir *fsys.Dir, name string, about File, head string) (*lines, err
 
 func (l *lines) check(head string) error {
 	whole := sha256.New()
-	size, err := io.Copy(whole, io.NewSectionReader(fsys.ReaderAt{File: l.file}, 0, l.about.Size+1))
+	size, err := io.Copy(whole, l.file.Reader(l.about.Size+1))
 	if err != nil {
 		return err
 	}
 	if size != l.about.Size || hex.EncodeToString(whole.Sum(nil)) != l.about.SHA256 {
 		return errChanged
 	}
-	l.in = bufio.NewReaderSize(io.NewSectionReader(fsys.ReaderAt{File: l.file}, 0, l.about.Size), fileBuffer)
+	l.in = bufio.NewReaderSize(l.file.Reader(l.about.Size), fileBuffer)
 	line, err := l.next()
 	if err == nil && string(line)+"\n" != head {
 		err = &LineError{1, errors.New("it is not of this plan")}

@@ -22,6 +22,9 @@ type ScanOptions struct {
 	Targets []*fsys.Dir
 	// Made has one element for each of Targets: true if this copy has made the destination.
 	Made []bool
+	// ReplaceLinks: the tasks replace a symbolic link that has the name of a directory, so that
+	// directory is absent.
+	ReplaceLinks bool
 	// Enter, if set, reports whether a directory is listed. Calls may be concurrent.
 	Enter func(d *walk.Dir) bool
 	// Wanted, if set, reports whether an entry belongs to the plan. Calls may be concurrent.
@@ -83,7 +86,7 @@ type scan struct {
 type scanned struct {
 	used   atomic.Bool    // something in it belongs to the plan
 	there  []*fsys.Handle // its counterparts at the destinations; nil where there is none
-	absent []bool         // nothing has its name at a destination
+	absent []bool         // the tasks make it at a destination
 }
 
 // Enter implements walk.Visitor.
@@ -97,15 +100,15 @@ func (s *scan) Enter(d *walk.Dir) bool {
 			continue
 		}
 		up := d.Parent.State.(*scanned)
-		state.there[i], state.absent[i] = counterpart(up.there[i], up.absent[i], d.Name)
+		state.there[i], state.absent[i] = s.counterpart(up.there[i], up.absent[i], d.Name)
 	}
 	return s.opts.Enter == nil || s.opts.Enter(d)
 }
 
 // counterpart opens the directory called name at a destination. absent is true if no entry has the
-// name. If the entry is no directory or cannot be opened, counterpart returns nil and false. The
-// tasks then report the problem.
-func counterpart(up *fsys.Handle, upAbsent bool, name string) (there *fsys.Handle, absent bool) {
+// name, or if the tasks replace the entry. If the entry is no directory or cannot be opened,
+// counterpart returns nil and false. The tasks then report the problem.
+func (s *scan) counterpart(up *fsys.Handle, upAbsent bool, name string) (there *fsys.Handle, absent bool) {
 	if up == nil {
 		return nil, upAbsent
 	}
@@ -116,7 +119,7 @@ func counterpart(up *fsys.Handle, upAbsent bool, name string) (there *fsys.Handl
 	defer up.Release()
 	dir, err := parent.OpenDir(name)
 	if err != nil {
-		return nil, errors.Is(err, fs.ErrNotExist)
+		return nil, errors.Is(err, fs.ErrNotExist) || s.opts.ReplaceLinks && fsys.IsSymlinkRefusal(err)
 	}
 	info, err := dir.Stat()
 	if err != nil {
