@@ -308,13 +308,14 @@ func TestLinks(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, os.SameFile(one, two))
 
-	for link, target := range map[string]string{"to-file": "one", "to-dir": "sub", "dangling": "nothing"} {
+	for link, target := range map[string]string{"to-file": "one", "to-dir": "sub", "dangling": "nothing", `sub\up`: `..\sub`} {
 		err := os.Symlink(target, filepath.Join(dir, "src", link))
 		if _, none := os.Lstat(filepath.Join(dir, "src", link)); err != nil || none != nil {
 			t.Skipf("no symbolic links here: %v", errors.Join(err, none))
 		}
 	}
-	require.Equal(t, 3, counts(t, dir, "src", "dst")["links"])
+	require.Equal(t, 4, counts(t, dir, "src", "dst")["links"])
+	require.Equal(t, "f", content(t, filepath.Join(dir, "dst", "sub", "up", "f")), "a link to a directory")
 	target, err := os.Readlink(filepath.Join(dir, "dst", "to-dir"))
 	require.NoError(t, err)
 	require.Equal(t, "sub", target)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -130,7 +131,13 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		if kind == "casefold" {
 			format = []string{"mkfs.ext4", "-q", "-O", "casefold", image}
 		}
-		if _, err := run(format[0], format[1:]...); err != nil {
+		// mkfs.btrfs looks at all loop devices, and fails if another test detaches one meanwhile.
+		_, err := run(format[0], format[1:]...)
+		for try := 1; err != nil && try < 3; try++ {
+			time.Sleep(time.Second)
+			_, err = run(format[0], format[1:]...)
+		}
+		if err != nil {
 			return nil, err
 		}
 		if _, err := run("mount", "-o", "loop", image, dir); err != nil {

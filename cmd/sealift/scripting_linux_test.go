@@ -277,7 +277,11 @@ func testCrontab(t *testing.T, s *stage, text string) {
 		assert.Empty(t, output, "cron would mail it")
 		commands++
 	}
-	assert.Equal(t, 2, commands)
+	assert.Equal(t, 3, commands)
+	log, err := os.ReadFile(filepath.Join(s.dir, "mnt/backup/all.log"))
+	assert.NoError(t, err)
+	assert.Contains(t, string(log), "created 'a.jpg'\n")
+	assert.Contains(t, string(log), "\ncomplete: ")
 	copied, err := filepath.Glob(filepath.Join(s.dir, "mnt/backup/photos-2*/SHA256SUMS"))
 	assert.NoError(t, err)
 	assert.Len(t, copied, 1)

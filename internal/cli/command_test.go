@@ -45,7 +45,7 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 			return usagef("PATH is missing")
 		}
 		options.paths = args
-		r, err := newReporter(cmd, output)
+		r, err := newReporter(cmd, output, usedFiles{})
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,7 @@ exit code is 3 then, and if the trees differ.
 		if err != nil {
 			return err
 		}
-		r, err := newReporter(cmd, &flags.outputFlags)
+		r, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles())
 		if err != nil {
 			return err
 		}
@@ -122,6 +122,15 @@ func (f *compareFlags) groups() []flagGroup {
 			f.reportFlag(s)
 		}},
 	}
+}
+
+// usedFiles are the files of the command.
+func (f *compareFlags) usedFiles() usedFiles {
+	used := usedFiles{files: f.selection.files()}
+	for i, tree := range f.options.Trees {
+		used.trees = append(used.trees, usedFile{what: compare.Letter(i) + readOnly, path: tree})
+	}
+	return used
 }
 
 func (f *compareFlags) compareOptions(cmd *cobra.Command, args []string) (*compare.Options, error) {

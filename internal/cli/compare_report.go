@@ -167,9 +167,12 @@ func onlyText(o compare.Only) string {
 // verdict is the first line of the summary.
 func (c *comparer) verdict(s *compare.Summary) verdict {
 	o := c.options
-	others := "B"
-	if n := len(o.Trees); n > 2 {
-		others = "B to " + compare.Letter(n-1)
+	all, others := "A and B", "B has"
+	switch last := len(o.Trees) - 1; {
+	case last == 2:
+		all, others = "A, B and C", "B and C have"
+	case last > 2:
+		all, others = "A to "+compare.Letter(last), "B to "+compare.Letter(last)+" have"
 	}
 	v := verdict{bad: "NOT EQUAL"}
 	switch n := s.Differences(); n {
@@ -191,13 +194,13 @@ func (c *comparer) verdict(s *compare.Summary) verdict {
 	}
 	switch {
 	case o.Quick && o.OneWay:
-		v.good = "equal in size and time: " + others + " has everything that is in A, but no content was read"
+		v.good = "equal in size and time: " + others + " everything that is in A, but no content was read"
 	case o.Quick:
-		v.good = "equal in size and time: A and " + others + ", but no content was read"
+		v.good = "equal in size and time: " + all + ", but no content was read"
 	case o.OneWay:
-		v.good = "equal: " + others + " has everything that is in A"
+		v.good = "equal: " + others + " everything that is in A"
 	default:
-		v.good = "equal: A and " + others
+		v.good = "equal: " + all
 	}
 	return v
 }

@@ -116,8 +116,11 @@ func TestTheVerdictOfAComparison(t *testing.T) {
 		want  string
 	}{
 		{"", many, nil, 0, "equal: A and B\n"},
-		{"c", many, nil, 0, "equal: A and B to C\n"},
+		{"c", many, nil, 0, "equal: A, B and C\n"},
+		{"c d", many, nil, 0, "equal: A to D\n"},
 		{"--one-way", many, nil, 0, "equal: B has everything that is in A\n"},
+		{"--one-way c", many, nil, 0, "equal: B and C have everything that is in A\n"},
+		{"--quick --one-way c d", many, nil, 0, "equal in size and time: B to D have everything that is in A, but no content was read\n"},
 		{"--quick", many, nil, 0, "equal in size and time: A and B, but no content was read\n"},
 		{"--quick --one-way", many, nil, 0, "equal in size and time: B has everything that is in A, but no content was read\n"},
 		{"", &compare.Summary{Differ: 1}, nil, 3, "\nNOT EQUAL: 1 entry differs or is missing\n"},

@@ -156,6 +156,8 @@ type copyFlags struct {
 
 	bag     bool
 	bagInfo []string
+
+	plan string // directory of the plan that a command makes, runs or merges; "" for a copy without one
 }
 
 // groups returns the flags. A word in back quotes is the name of the value. If a colon follows,
@@ -242,14 +244,15 @@ func (f *copyFlags) takeArgs(args []string) error {
 			return usagef("the name of the source is empty")
 		}
 	}
-	if len(args) > 1 && o.Verify == engine.VerifyDest {
+	if len(args) > 1 {
 		for _, arg := range append([]string{o.Source}, args...) {
-			if slices.Contains(engine.VerifyModes.List(), arg) {
+			if o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), arg) {
 				return usagef("%q is read as a path; write the mode of --verify after an equals sign: --verify=%s", arg, arg)
 			}
+			if _, err := parseMHL(arg); f.mhl.given() && err == nil {
+				return usagef("%q is read as a path; write the list of --mhl after an equals sign: --mhl=%s", arg, arg)
+			}
 		}
-	}
-	if len(args) > 1 {
 		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])
 	}
 	o.Targets = slices.Concat(args, f.outputs)
@@ -262,6 +265,11 @@ func (f *copyFlags) takeArgs(args []string) error {
 		return usagef("the destination is missing")
 	case slices.Contains(o.Targets, ""):
 		return usagef("the name of a destination is empty")
+	}
+	for _, name := range append([]string{o.Source}, o.Targets...) {
+		if err := onAnotherMachine(name); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -30,10 +30,7 @@ func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseLog(flags.logFile, o); err != nil {
-		return nil, err
-	}
-	base, err := newReporter(cmd, &flags.outputFlags)
+	base, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles(o))
 	if err != nil {
 		return nil, err
 	}

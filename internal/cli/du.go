@@ -46,7 +46,7 @@ and lines for directories only with --max-depth, --all or --top.
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r, err := newReporter(cmd, &flags.outputFlags)
+		r, err := newReporter(cmd, &flags.outputFlags, usedFiles{files: append(flags.selection.files(), argumentFiles("a file to measure", options.Paths, nil)...)})
 		if err != nil {
 			return err
 		}

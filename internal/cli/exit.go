@@ -47,7 +47,7 @@ var exitTable = []exitRow{
 	},
 	{
 		4, "conflicts left alone by the overwrite policy, and nothing worse",
-		"Each conflict was reported with the policy that would replace the file", func(o outcome) bool { return o.conflicts },
+		"Each conflict was reported with a hint", func(o outcome) bool { return o.conflicts },
 	},
 	{0, "everything requested was done", "", func(outcome) bool { return true }},
 }

@@ -22,6 +22,13 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 		"Sealift never deletes files at the destination; 'sealift compare SRC DST' lists files that only DST has"},
 	{"copy", "remove-source-files move", "Sealift never deletes files of the source"},
 	{"copy", "c checksum", "--overwrite-policy=checksum compares content"},
+	{"copy", "u update f force I ignore-times", "--overwrite-policy selects which existing files are replaced"},
+	{"copy", "b backup suffix", "--backup-dir keeps replaced files"},
+	{"copy", "t times perms o owner g group A acls X xattrs l links H hard-links D devices specials S", "copy keeps all metadata, links and holes by default"},
+	{"copy", "e rsh z compress", "copy reads and writes local and mounted directories only"},
+	{"copy", "inplace", "a name has the old file or the complete new one; 'sealift stream' writes in place"},
+	{"copy", "W whole-file", "copy always writes the whole file"},
+	{"copy", "stats info", "the summary has the numbers; --json prints more of them"},
 	{"copy", "ignore-existing no-clobber", "--overwrite-policy=never leaves existing files alone"},
 	{"copy", "P partial append append-verify", "the same command resumes an interrupted copy"},
 	{"plan", "mhl bag bag-info", "a planned copy makes no history and no bag; 'sealift sum --mhl DST' adds a history after the merge"},
@@ -29,6 +36,10 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 	{"plan", "n dry-run", "plan copies nothing; remove its directory, or end it with 'sealift merge --abandon PLAN'"},
 	{"verify", "c check", "verify checks without it"},
 	{"sum", "c check", "'sealift verify PATH' checks manifests"},
+	{"sum", "b binary t text", "sum always reads all bytes"},
+	{"du", "m", "write it as --block-size=1M"},
+	{"du", "si", "write it as --block-size=si"},
+	{"du", "P no-dereference L dereference D H dereference-args", "du never follows symbolic links"},
 }
 
 // foreignFlag returns a hint for a flag of another program, as the end of a message; "" if
@@ -40,6 +51,22 @@ func foreignFlag(cmd *cobra.Command, flag string) string {
 		}
 	}
 	return ""
+}
+
+// onAnotherMachine returns a usage error for a path of rsync, scp or rclone that is clearly on another
+// machine: user@host:dir, host:/dir, host::module or s3://bucket. If its first element exists here,
+// there is no error. Without the error, copy would create a local directory of that name.
+func onAnotherMachine(name string) error {
+	first, _, _ := strings.Cut(name, "/")
+	before, _, found := strings.Cut(first, ":")
+	remote := strings.HasSuffix(first, ":") || strings.Contains(first, "::") || strings.Contains(before, "@")
+	if !found || !remote || filepath.VolumeName(name) != "" {
+		return nil
+	}
+	if _, err := os.Lstat(first); err == nil {
+		return nil
+	}
+	return usagef("%q is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write %q", name, "./"+name)
 }
 
 // operandOfDd returns a usage error for an operand of dd, such as if=/dev/sda, unless a file of

@@ -30,6 +30,18 @@ func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 		"copy --checksum a b":            "unknown flag --checksum: --overwrite-policy=checksum compares content",
 		"copy --ignore-existing a b":     "unknown flag --ignore-existing: --overwrite-policy=never leaves existing files alone",
 		"copy --partial a b":             "unknown flag --partial: the same command resumes an interrupted copy",
+		"copy -u a b":                    "unknown flag -u: --overwrite-policy selects which existing files are replaced",
+		"copy --backup a b":              "unknown flag --backup: --backup-dir keeps replaced files",
+		"copy -H a b":                    "unknown flag -H: copy keeps all metadata, links and holes by default",
+		"copy -z a b":                    "unknown flag -z: copy reads and writes local and mounted directories only",
+		"copy a user@host:b":             "\"user@host:b\" is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write \"./user@host:b\"",
+		"copy host:/a b":                 "\"host:/a\" is a path on another machine: ",
+		"copy a b -o s3://bucket/c":      "\"s3://bucket/c\" is a path on another machine: ",
+		"copy a host::module/c":          "\"host::module/c\" is a path on another machine: ",
+		"copy --mhl md5 a b":             "\"md5\" is read as a path; write the list of --mhl after an equals sign: --mhl=md5",
+		"copy --mhl classic,md5 a b":     "\"classic,md5\" is read as a path; write the list of --mhl after an equals sign: --mhl=classic,md5",
+		"du -m a":                        "unknown flag -m: write it as --block-size=1M",
+		"du -L a":                        "unknown flag -L: du never follows symbolic links",
 		"sum -r a":                       "unknown flag -r: sum always reads directories recursively",
 		"verify -r a":                    "unknown flag -r: verify always reads directories recursively",
 		"verify -c SHA256SUMS":           "unknown flag -c: verify checks without it",
@@ -56,6 +68,17 @@ func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 		require.Equal(t, 2, r.code, line)
 		require.Nil(t, r.options, line)
 		require.True(t, strings.HasPrefix(r.stderr, "sealift: "+want), "%s: %s", line, r.stderr)
+	}
+}
+
+// A name with a colon is a local one if it exists, begins with ./, or can be that of a local file.
+func TestLocalNamesWithAColon(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("disk:", 0o700))
+	for _, line := range []string{"copy a disk:/b", "copy a ./host:/b", "copy a backup-12:30", "copy a /mnt/host:/b", "copy a film/user@host:b"} {
+		r := command(t, succeeds, "", strings.Fields(line)...)
+		require.Equal(t, 0, r.code, r.stderr)
+		require.NotNil(t, r.options, line)
 	}
 }
 

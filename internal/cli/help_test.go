@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -254,6 +256,17 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 	}
 	if r := command(t, succeeds, "", "man", file); r.code != 1 || !strings.HasPrefix(r.stderr, "sealift: ") {
 		t.Errorf("into a file: exit code %d, stderr %q", r.code, r.stderr)
+	}
+}
+
+// A user who finds a file of Sealift in a destination can look up its name.
+func TestManPageOfCopyHasTheNamesOfItsFiles(t *testing.T) {
+	dir := t.TempDir()
+	require.Equal(t, 0, command(t, succeeds, "", "man", dir).code)
+	page, err := os.ReadFile(filepath.Join(dir, "sealift-copy.1"))
+	require.NoError(t, err)
+	for _, name := range []string{"SHA256SUMS", "sealift.sha256", ".sealift-journal", ".sealift-was-", ".sealift-bad-", "SEALIFT-INCOMPLETE-"} {
+		require.Contains(t, string(page), roff(name))
 	}
 }
 

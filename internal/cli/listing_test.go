@@ -35,7 +35,9 @@ func TestAListingIsSortedInLittleMemory(t *testing.T) {
 }
 
 func TestAListingThatCannotBeStoredIsReported(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir()+"/none")
+	none := t.TempDir() + "/none"
+	t.Setenv("TMPDIR", none)
+	t.Setenv("TMP", none) // Windows
 	l := &listing{memory: 3}
 	long := strings.Repeat("x", 300<<10) // a temporary that is shorter stays in memory
 	l.add("a", long)

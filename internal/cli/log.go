@@ -35,7 +35,7 @@ var logFormats = choice.Table[logFormat]{What: "log format", Names: []string{log
 // the JSON format each line is one object in ASCII. A name that is not UTF-8 has a second field
 // with its bytes in base64, as in all JSON output. A nil *fileLog logs nothing.
 type fileLog struct {
-	file   *os.File
+	file   *logWriter
 	out    checkedWriter
 	logger *slog.Logger
 }
@@ -46,8 +46,33 @@ type (
 	loggedText string // a message
 )
 
+// logWriter is the file of a log. If that is a pipe whose reader does not read, the end of ctx ends
+// each write after a second.
+type logWriter struct {
+	*os.File
+	ctx     context.Context //nolint:containedctx // io.Writer has none
+	release func() bool     // of ctx
+}
+
+// Write implements io.Writer.
+func (w *logWriter) Write(p []byte) (int, error) {
+	if w.ctx.Err() != nil {
+		w.limit()
+	}
+	return w.File.Write(p)
+}
+
+// limit ends the present write and those that follow in a second. It has an effect only on a pipe or
+// terminal.
+func (w *logWriter) limit() { _ = w.SetWriteDeadline(time.Now().Add(startTime)) }
+
+func (w *logWriter) Close() error {
+	w.release()
+	return w.File.Close()
+}
+
 // openLog opens the log for appending, and creates it. If name is empty, it returns nil.
-func openLog(name string, format logFormat) (*fileLog, error) {
+func openLog(ctx context.Context, name string, format logFormat) (*fileLog, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // a nil *fileLog logs nothing
 	}
@@ -55,7 +80,9 @@ func openLog(name string, format logFormat) (*fileLog, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &fileLog{file: f, out: checkedWriter{w: f}}
+	w := &logWriter{File: f, ctx: ctx}
+	w.release = context.AfterFunc(ctx, w.limit)
+	l := &fileLog{file: w, out: checkedWriter{w: w}}
 	var handler slog.Handler = slog.NewTextHandler(&l.out, &slog.HandlerOptions{ReplaceAttr: textAttr})
 	if format == logJSON {
 		handler = slog.NewJSONHandler(asciiWriter{&l.out}, &slog.HandlerOptions{ReplaceAttr: jsonAttr}).
@@ -155,8 +182,12 @@ func quotedError(err error) string { return quote.Text(errorText(err)) }
 // fileError rewords an error of a file that the user has named: the quoted name and the cause,
 // without the system call.
 func fileError(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return fmt.Errorf("%s: %w", quote.Name(e.Path), e.Err)
+	e, ok := errors.AsType[*fs.PathError](err)
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return fmt.Errorf("%s: its reader does not read", quote.Name(e.Path))
 	}
-	return err
+	return fmt.Errorf("%s: %w", quote.Name(e.Path), e.Err)
 }

@@ -124,16 +124,19 @@ var manFiles = []manTerm{
 	{"copy verify", "SHA256SUMS", "the manifest of a directory; " + otherFileNames() + " for other hashes"},
 	{"copy verify", "NAME.sha256", "the manifest beside a single file that was copied"},
 	{"copy verify", "sealift.sha256", "the manifest of a directory where the source has a file of the usual name"},
-	{"copy", ".sealift-journal", "the journal of an unfinished copy: a directory in the destination with a log of finished files, the previous manifest, and the lock; .sealift-NAME.journal for a single file. The run that completes the copy removes it"},
+	{"copy", ".sealift-journal", "the journal of an unfinished copy: a directory in the destination with a log of finished files and the lock; .sealift-NAME.journal for a single file. The run that completes the copy removes it"},
+	{"copy", ".sealift-was-NAME", "the previous manifest NAME, while a copy replaces files that it lists"},
+	{"copy verify compare merge", "SEALIFT-INCOMPLETE-NAME.txt", "the marker of an incomplete copy, with the paths that are missing. The next complete copy of the same source removes it"},
 	{"copy sum stream", ".sealift-*.tmp", "a file that is incomplete"},
 	{"copy", ".sealift-bad-*", "a file that --verify found to differ from the source"},
 }
 
 var manEnvironment = []manTerm{
-	{"sealift copy verify sum stream", "TERM", "dumb: print a line of progress every ten seconds instead of a bar"},
-	{"sealift copy verify compare sum du", "NO_COLOR", "if set, print verdicts and charts without colour"},
+	{"sealift copy verify compare sum stream plan run merge", "TERM", "dumb: print a line of progress every ten seconds instead of a bar"},
+	{"sealift copy verify compare sum du stream plan run merge", "NO_COLOR", "if set, print no colours"},
 	{"sealift du", "COLUMNS", "the width of charts that are not printed on a terminal"},
-	{"sealift du", "LC_ALL, LC_CTYPE, LANG", "the character set of charts: only ASCII unless it is UTF-8"},
+	{"sealift copy verify compare sum du stream plan run merge", "LC_ALL, LC_CTYPE, LANG", "the character set of progress bars and charts: only ASCII unless it is UTF-8"},
+	{"sealift copy verify sum", "TMPDIR", "the directory for temporary files, which only long listings and long ASC MHL histories need"},
 }
 
 // manTerms writes a section with the terms of a command. It writes no section without terms.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -69,7 +70,6 @@ If PLAN is a plan of a verification, merge prints the same results as one
 // mergeFlags holds the flags of merge.
 type mergeFlags struct {
 	options engine.MergeOptions
-	plan    string
 	copyFlags
 }
 
@@ -105,7 +105,7 @@ func (f *mergeFlags) check(args []string) error {
 	return nil
 }
 
-// openPlan opens the plan in the directory path. The caller closes it. The error is a refusal.
+// openPlan opens the plan in the directory path. The caller closes it. The error is that of refusePlan.
 func openPlan(path string) (s *shard.Store, closePlan func(), err error) {
 	var system *fsys.FS // nil means the operating system
 	dir, err := system.OpenRoot(path)
@@ -119,8 +119,12 @@ func openPlan(path string) (s *shard.Store, closePlan func(), err error) {
 	return s, dir.Close, nil
 }
 
-// refusePlan returns the refusal of a command for the plan in the directory path.
+// refusePlan returns the refusal of a command for the plan in the directory path. An error of a failed
+// or vanished device is no refusal: the same command may succeed later, or on another machine.
 func refusePlan(path string, err error) error {
+	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
+		return fmt.Errorf("plan %s: %w", quote.Name(path), err)
+	}
 	return failure.Refuse("plan %s: %s", quote.Name(path), quote.Text(err.Error()))
 }
 

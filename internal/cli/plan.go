@@ -128,7 +128,7 @@ func (f *planFlags) groups() []flagGroup {
 }
 
 func (f *planFlags) checkShards(cmd *cobra.Command) error {
-	f.into.Sealift = readBuild().Version
+	f.into.Sealift, f.plan = readBuild().Version, f.into.Into
 	switch {
 	case f.into.Into == "":
 		return usagef("--into is missing; it names the directory of the plan")

@@ -101,7 +101,7 @@ func (f *planFlags) planChecks(cmd *cobra.Command, args []string) error {
 	}
 	o.Paths, o.Manifest, o.ConvertPaths = args, f.options.Manifest, !f.checks.literal
 	f.options.Source, f.options.Targets = args[0], args
-	r, err := newReporter(cmd, &f.outputFlags)
+	r, err := newReporter(cmd, &f.outputFlags, usedByVerify(o, &f.selection, f.plan))
 	if err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func (f *mergeFlags) mergeChecks(cmd *cobra.Command, s *shard.Store, paths []str
 	if err != nil {
 		return err
 	}
-	r, err := newVerifyReporter(cmd, &f.outputFlags, o, false)
+	r, err := newVerifyReporter(cmd, &f.outputFlags, o, false, usedByVerify(o, &f.selection, f.plan))
 	if err != nil {
 		return err
 	}

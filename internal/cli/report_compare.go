@@ -7,19 +7,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/report"
 )
 
-// openCompareReport opens the report of a comparison. It refuses a report inside a tree.
+// openCompareReport opens the report of a comparison.
 func openCompareReport(cmd *cobra.Command, o *compare.Options, file string) (*htmlReport, error) {
 	var trees []reportTree
 	for i, tree := range o.Trees {
 		trees = append(trees, reportTree{role: compare.Letter(i), path: tree})
 	}
-	page, err := openReport(cmd, o.FS, file, trees)
-	for i, tree := range o.Trees {
-		if err == nil {
-			err = page.refuseInside(tree, compare.Letter(i))
-		}
-	}
-	return page, err
+	return openReport(cmd, o.FS, file, trees)
 }
 
 // compared is compare.Options.Each.

@@ -12,7 +12,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -26,8 +25,7 @@ type copyPage struct {
 	bytes   []int64 // size of the files written at each destination
 }
 
-// openCopyReport opens the report of a copy, and sets o.Each so that the copy fills it. It refuses
-// a report that is in the source, or whose name in a destination the source uses.
+// openCopyReport opens the report of a copy, and sets o.Each so that the copy fills it.
 func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPage, error) {
 	trees := []reportTree{{role: "Source", path: o.Source}}
 	for i, t := range o.Targets {
@@ -41,12 +39,6 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 	p := &copyPage{page, o, make([]int64, len(o.Targets))}
 	if err != nil || page == nil {
 		return p, err
-	}
-	if err := page.refuseInside(o.Source, "the source"); err != nil {
-		return p, err
-	}
-	if copiedOver(page.place, o) {
-		return p, failure.Refuse("--report %s: the source has an entry of this name; choose another", quote.Name(file))
 	}
 	page.algorithms = o.Hashes
 	o.Each = p.each
@@ -87,26 +79,28 @@ func copyOfFile(source, target string) (dir, name string) {
 	return cmp.Or(dir, "."), name
 }
 
-// refuseLog refuses a log that would change the source, or the copy of one of its files.
-func refuseLog(file string, o *engine.Options) error {
-	if file == "" {
-		return nil
+// usedFiles are the files of a copy.
+func (f *copyFlags) usedFiles(o *engine.Options) usedFiles {
+	used := usedFiles{
+		files:  f.selection.files(),
+		trees:  []usedFile{{what: "the source" + readOnly, path: o.Source}},
+		copied: func(p *report.Place) bool { return copiedOver(p, o) },
 	}
-	path := file
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		path = real // the log is opened through symbolic links
+	if f.plan != "" {
+		used.trees = append(used.trees, usedFile{what: ofPlan, path: f.plan})
 	}
-	place, err := report.At(path)
-	if err != nil {
-		return nil //nolint:nilerr // opening the log reports it
+	if o.Manifest != "" {
+		for _, t := range o.Targets {
+			if info, err := os.Stat(o.Source); err == nil && !info.IsDir() {
+				t, _ = copyOfFile(o.Source, t)
+			}
+			if filepath.IsAbs(o.Manifest) {
+				t = ""
+			}
+			used.files = append(used.files, usedFile{what: "the manifest", path: filepath.Join(t, o.Manifest)})
+		}
 	}
-	if place.Below(o.Source) != "" || place.Is(o.Source) {
-		return failure.Refuse("--log-file %s is inside the source, where this command writes nothing; choose another place", quote.Name(file))
-	}
-	if copiedOver(place, o) {
-		return failure.Refuse("--log-file %s: the source has an entry of this name; choose another", quote.Name(file))
-	}
-	return nil
+	return used
 }
 
 // copyResults has the report's words for the outcomes of entries.

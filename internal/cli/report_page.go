@@ -102,17 +102,6 @@ func (r *htmlReport) inTree(path string, look func(*fsys.Dir)) {
 	}
 }
 
-// refuseInside refuses a report in a tree that the command does not write to.
-func (r *htmlReport) refuseInside(tree, what string) error {
-	if r == nil {
-		return nil
-	}
-	if r.place.Below(tree) != "" || r.place.Is(tree) {
-		return failure.Refuse("--report %s is inside %s, where this command writes nothing; choose another place", quote.Name(r.place.Path), what)
-	}
-	return nil // the command itself reports that the tree cannot be read
-}
-
 // file adds an entry to the list of files.
 func (r *htmlReport) file(f *report.File) {
 	if r == nil {

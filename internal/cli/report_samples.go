@@ -15,9 +15,8 @@ type sampler struct {
 	begun   time.Time
 	targets int // number of destinations; one more series, the last, is for bytes that are only read
 	phase   string
-	copied  bool // the copy is complete, and reading back has begun
 
-	read    int64   // bytes read at the last sample
+	read    int64   // bytes that were only read, at the last sample
 	written []int64 // bytes on the device of each destination at the last sample
 }
 
@@ -55,18 +54,21 @@ func (r *htmlReport) watch(c *counters.Set, targets []string, read string) (stop
 }
 
 // take adds one sample of the counters. Each byte is written to all destinations, so that the
-// bytes at one of them are the bytes read, less its unwritten data.
+// bytes at one of them are the bytes copied, less its unwritten data. A copy only reads what it
+// reads back; a run without destinations only reads.
 func (s *sampler) take(c *counters.Set, last bool) {
 	phase := counters.Phase(c.Phase.Load())
 	if phase != counters.PhaseDone && phase != counters.PhaseStopped {
 		s.phase = phase.String()
 	}
 	got := make([]int64, s.targets+1)
-	read := max(c.Bytes.Load()-c.Unread.Load(), 0)
-	s.copied = s.copied || phase == counters.PhaseVerifying
-	if s.targets == 0 || s.copied {
-		got[s.targets] = max(read-s.read, 0)
+	work := max(c.Bytes.Load()-c.Unread.Load(), 0)
+	read := work
+	if s.targets > 0 {
+		read = c.ReadBack.Bytes.Load()
 	}
+	got[s.targets] = max(read-s.read, 0)
+	s.read = max(read, s.read)
 	several := c.Destinations()
 	for i := range s.written {
 		unwritten := c.Unwritten.Load()
@@ -76,11 +78,8 @@ func (s *sampler) take(c *counters.Set, last bool) {
 			}
 			unwritten = several[i].Unwritten.Load()
 		}
-		now := max(read-max(unwritten, 0), s.written[i])
-		if !s.copied {
-			got[i], s.written[i] = now-s.written[i], now
-		}
+		now := max(work-max(unwritten, 0), s.written[i])
+		got[i], s.written[i] = now-s.written[i], now
 	}
-	s.read = max(read, s.read)
 	s.samples.Add(time.Since(s.begun), s.phase, got, last)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -188,11 +189,15 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 func TestReportOnAFullDevice(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "report.html")
+	noSpace := syscall.ENOSPC
+	if runtime.GOOS == "windows" {
+		noSpace = 112 // ERROR_DISK_FULL
+	}
 	writes := 0
 	full := &fsys.FS{Fault: func(c fsys.Call) error {
 		if c.Op == fsys.OpWrite {
 			if writes++; writes == 1 {
-				return syscall.ENOSPC
+				return noSpace
 			}
 		}
 		return nil

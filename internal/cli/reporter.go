@@ -93,15 +93,19 @@ func (r *reporter) printRest() {
 	}
 }
 
-// newReporter returns the reporter of a command, and opens its log. The error is a usage error.
-func newReporter(cmd *cobra.Command, f *outputFlags) (*reporter, error) {
+// newReporter returns the reporter of a command, and opens its log. used are the other files of the
+// command, none of which may be the log or the report. The error is a usage error or a refusal.
+func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter, error) {
 	if f.logFormat != logText && f.logFile == "" {
 		return nil, usagef("--log-format needs --log-file")
 	}
 	if f.logFile == "-" {
 		return nil, usagef("--log-file needs a file; messages are printed on standard error")
 	}
-	log, err := openLog(f.logFile, f.logFormat)
+	if err := f.refuseOutputs(used); err != nil {
+		return nil, err
+	}
+	log, err := openLog(cmd.Context(), f.logFile, f.logFormat)
 	if err != nil {
 		return nil, usagef("%s", logError(err))
 	}

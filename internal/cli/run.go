@@ -76,7 +76,6 @@ without failures is not copied again.`,
 // runFlags holds the flags of run.
 type runFlags struct {
 	copyFlags
-	plan   string
 	shard  int
 	of     int
 	checks *verify.Options // for a plan of a verification; nil for a copy
@@ -227,7 +226,7 @@ func (f *runFlags) newReporter(cmd *cobra.Command) (*copyReporter, error) {
 	if f.checks == nil {
 		return newCopyReporter(cmd, &f.copyFlags, &f.options)
 	}
-	base, err := newReporter(cmd, &f.outputFlags)
+	base, err := newReporter(cmd, &f.outputFlags, usedByVerify(f.checks, &f.selection, f.plan))
 	return &copyReporter{reporter: base, flags: &f.copyFlags}, err
 }
 
@@ -260,13 +259,25 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 		case refused || ctx.Err() != nil:
 			return all, err
 		default:
-			r.failure("", "", fmt.Errorf("%s: %w", name, err))
+			for _, err := range parts(err) {
+				r.failure("", "", fmt.Errorf("%s: %w", name, err))
+			}
 		}
 		if f.options.FailFast && result.other == nil && summary != nil && summary.Errors+summary.Mismatches > 0 {
 			break
 		}
 	}
 	return all, nil
+}
+
+// parts returns the errors that errors.Join has joined. Each is a message. An error that wraps several
+// others in a text of its own is one message.
+func parts(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || errors.Join(joined.Unwrap()...).Error() != err.Error() {
+		return []error{err}
+	}
+	return joined.Unwrap()
 }
 
 // isTakenOver reports whether another task may copy or check the shard now.

@@ -8,7 +8,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -70,4 +72,39 @@ func TestShardThatAnotherTaskHasNotFinished(t *testing.T) {
 	require.Equal(t, 1, code, stderr)
 	require.Contains(t, stdout, "SHARD 0 IS NOT FINISHED: ")
 	require.Contains(t, stderr, "another task has taken over the shard")
+}
+
+// A task that fails in two ways prints two messages.
+func TestATaskWithTwoErrors(t *testing.T) {
+	_, plan := plannedCard(t)
+	run := func(context.Context, *engine.Options, *shard.Store, int, shard.AttemptOptions, *counters.Set) (*engine.Summary, error) {
+		return nil, errors.Join(errors.New("one"), fmt.Errorf("%w of %w", errors.New("two"), errors.New("three")))
+	}
+	code, _, stderr := runTakenOver(t, run, plan, "--shard", "0")
+	require.Equal(t, 1, code)
+	require.Equal(t, "sealift: shard 0: one\nsealift: shard 0: two of three\n", stderr)
+}
+
+// An error that wraps two others has one text.
+func TestATaskWithAnErrorOfTwo(t *testing.T) {
+	_, plan := plannedCard(t)
+	run := func(context.Context, *engine.Options, *shard.Store, int, shard.AttemptOptions, *counters.Set) (*engine.Summary, error) {
+		return nil, fmt.Errorf("%w: %w", errors.New("one"), errors.New("two"))
+	}
+	code, _, stderr := runTakenOver(t, run, plan, "--shard", "0")
+	require.Equal(t, 1, code)
+	require.Equal(t, "sealift: shard 0: one: two\n", stderr)
+}
+
+// A plan on a device that fails is a failure, not a refusal: exit code 2 ends a job of Kubernetes.
+func TestThePlanOnAFailedDevice(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows reports a failing disk with other errors")
+	}
+	for err, want := range map[error]int{syscall.EIO: 1, syscall.EROFS: 1, fs.ErrNotExist: 2, shard.ErrNotPrivate: 2} {
+		o, report := outcomeOf(refusePlan("a b", err))
+		require.True(t, report)
+		require.Equal(t, want, o.code(), "%v", err)
+		require.EqualError(t, refusePlan("a b", err), "plan 'a b': "+err.Error())
+	}
 }

@@ -309,13 +309,13 @@ func TestScreensOfAFullDisk(t *testing.T) {
 	s.golden("full-disk-end")
 }
 
-// The second disk is pulled out: every operation on it fails.
+// The second disk is pulled out: every operation on it fails. With one worker, it is always the same
+// file that is reported.
 func TestScreensOfAPulledDisk(t *testing.T) {
 	enter(t, card())
 	g := newGate()
 	defer g.open()
 	var isPulled atomic.Bool
-	pulled := make(chan struct{})
 	sys := &fsys.FS{Fault: faultfs.All(
 		func(c fsys.Call) error {
 			if strings.Contains(c.Path, "disk2") && isPulled.Load() {
@@ -325,18 +325,13 @@ func TestScreensOfAPulledDisk(t *testing.T) {
 		},
 		onPath(fsys.OpRead, "card/A001_0001.mov", faultfs.OnIndex(40, func(fsys.Call) error {
 			isPulled.Store(true)
-			close(pulled)
 			return nil
 		})),
-		onPath(fsys.OpRead, "card/notes.txt", func(fsys.Call) error {
-			<-pulled // whichever worker takes it
-			return nil
-		}),
 		g.holds(fsys.OpRead, "card/audio", 10),
 	)}
-	s := begin(t, 80, 24, sys, "copy --workers 2 card disk1 -o disk2")
+	s := begin(t, 80, 24, sys, "copy --workers 1 card disk1 -o disk2")
 	s.await(`'disk2' +dropped: (.|\n)*wav'$`)
-	s.await(`7.31 MB/9.00 MB +2/3 files`)
+	s.await(`7.31 MB/9.00 MB +1/3 files`)
 	s.golden("pulled-disk")
 	g.open()
 	s.end(1)

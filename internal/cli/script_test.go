@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -116,7 +117,7 @@ func TestAScriptRefusesOptionsOfThePlan(t *testing.T) {
 		assert.Empty(t, text)
 	}
 	_, err := script(t, filepath.Join(plan, "none"), "--script=slurm")
-	assert.ErrorContains(t, err, "no such file or directory")
+	assert.ErrorContains(t, err, syscall.ENOENT.Error())
 }
 
 // A full disk or a closed pipe must not look like a complete script.

@@ -74,6 +74,19 @@ func (f *selection) read(cmd *cobra.Command) (rules *filter.List, only *filter.O
 	return rules, only, nil
 }
 
+// files returns the files that the flags name.
+func (f *selection) files() (files []usedFile) {
+	if f.filesFrom != "-" {
+		files = append(files, usedFile{what: "the list of --files-from", path: f.filesFrom})
+	}
+	for _, rule := range f.given {
+		if rule.Name == "exclude-from" {
+			files = append(files, usedFile{what: "a list of --exclude-from", path: rule.Value})
+		}
+	}
+	return files
+}
+
 // excludeFrom appends the rules of a file.
 func (f *selection) excludeFrom(name string) error { return readFile(name, f.rules.ExcludeFrom) }
 

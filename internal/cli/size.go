@@ -19,7 +19,7 @@ func parseSize(s string) (int64, error) {
 	number, unit := s[:len(s)-len(digits)], digits
 	factor, ok := unitFactor(unit)
 	if !ok || len(s) > longestSize || !isDecimal(number) {
-		return 0, fmt.Errorf("%q is not a size; write it as 4096, 128K, 1.5GiB or 80MB", s)
+		return 0, fmt.Errorf("%q is not a size; write it as 4096B, 128K, 1.5GiB or 80MB", s)
 	}
 	if factor == 1 && strings.Contains(number, ".") {
 		return 0, fmt.Errorf("%q is not a whole number of bytes", s)

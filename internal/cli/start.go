@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// startTime is how long a command may still need to begin its job after a signal. A job that has
-// begun ends cleanly.
+// startTime is how long a command may still need to begin its job after a signal, and each write to
+// a log that is a pipe. A job that has begun ends cleanly.
 const startTime = time.Second
 
 // startKey is the key of the context's *atomic.Bool that decides once: true means that the job of a

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -55,10 +54,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		if err != nil {
 			return err
 		}
-		if err := flags.refuseLog(); err != nil {
-			return err
-		}
-		r, err := newReporter(cmd, &flags.outputFlags)
+		r, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles())
 		if err != nil {
 			return err
 		}
@@ -192,52 +188,12 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	return o, nil
 }
 
-// refuseLog refuses a log that is the input, an output or the manifest.
-func (f *streamFlags) refuseLog() error {
-	if f.logFile == "" {
-		return nil
-	}
+// usedFiles are the files of the command.
+func (f *streamFlags) usedFiles() usedFiles {
 	o := &f.options
-	taken := f.isLog(o.Input, o.Stdin) || o.Manifest != "" && f.isLog(o.Manifest, nil)
-	for _, name := range o.Outputs {
-		taken = taken || f.isLog(name, o.Stdout)
-	}
-	if taken {
-		return failure.Refuse("--log-file %s is also the input, an output or the manifest; choose another file", quote.Name(f.logFile))
-	}
-	return nil
-}
-
-// isLog reports whether the name of an input or output leads to the file of --log-file. A character
-// device such as /dev/null may be both.
-func (f *streamFlags) isLog(name string, standard *os.File) bool {
-	log, err := os.Stat(f.logFile)
-	if err != nil {
-		return name != "-" && samePlace(name, f.logFile) // neither exists yet
-	}
-	var have os.FileInfo
-	switch {
-	case name != "-":
-		have, err = os.Stat(name)
-	case standard != nil:
-		have, err = standard.Stat()
-	default:
-		return false
-	}
-	return err == nil && have.Mode()&os.ModeCharDevice == 0 && os.SameFile(have, log)
-}
-
-// samePlace reports whether two names that do not exist are in the same directory and equal.
-func samePlace(a, b string) bool {
-	if filepath.Base(a) != filepath.Base(b) {
-		return false
-	}
-	dirA, err := os.Stat(filepath.Dir(a))
-	if err != nil {
-		return false
-	}
-	dirB, err := os.Stat(filepath.Dir(b))
-	return err == nil && os.SameFile(dirA, dirB)
+	files := argumentFiles("the input", []string{o.Input}, o.Stdin)
+	files = append(files, argumentFiles("an output", o.Outputs, o.Stdout)...)
+	return usedFiles{files: append(files, usedFile{what: "the manifest", path: o.Manifest})}
 }
 
 // typed reports whether the input is a terminal.

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"io"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ itself. Its lines for other files stay while these files exist.
 			return err
 		}
 		stdout := cmd.OutOrStdout()
-		r, err := newReporter(cmd, &flags.outputFlags)
+		r, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles(cmd))
 		if err != nil {
 			return err
 		}
@@ -121,6 +122,17 @@ func (f *sumFlags) groups() []flagGroup {
 			f.commonFlags(s, "message")
 		}},
 	}
+}
+
+// usedFiles are the files of the command.
+func (f *sumFlags) usedFiles(cmd *cobra.Command) usedFiles {
+	stdin, _ := cmd.InOrStdin().(*os.File)
+	files := append(f.selection.files(), argumentFiles("a file to hash", f.options.Paths, stdin)...)
+	files = append(files, usedFile{what: "the manifest", path: f.options.Manifest})
+	if !f.writesFile() {
+		files = append(files, usedFile{what: "standard output", stream: fileOf(cmd.OutOrStdout())})
+	}
+	return usedFiles{files: files}
 }
 
 // writesFile reports whether the result is a file, not lines on standard output.

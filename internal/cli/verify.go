@@ -61,7 +61,7 @@ PATH. --hash-file is another name of this flag.`,
 		if err != nil {
 			return err
 		}
-		r, err := newVerifyReporter(cmd, &flags.outputFlags, options, flags.silent)
+		r, err := newVerifyReporter(cmd, &flags.outputFlags, options, flags.silent, usedByVerify(options, &flags.selection, ""))
 		if err != nil {
 			return err
 		}

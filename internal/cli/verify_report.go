@@ -3,6 +3,9 @@ package cli
 import (
 	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,14 +27,31 @@ type verifyReporter struct {
 // several reports whether there are several directories. Names then begin with their directory.
 func (r *verifyReporter) several() bool { return len(r.options.Paths) > 1 }
 
+// usedByVerify are the files of a verification. A verification writes to no tree, so its log may be
+// in one. plan is the directory of its plan, or "".
+func usedByVerify(o *verify.Options, selected *selection, plan string) usedFiles {
+	stdin, _ := o.Stdin.(*os.File)
+	paths := append(slices.Clip(o.Paths), o.Manifest)
+	if o.Manifest != "" && !filepath.IsAbs(o.Manifest) {
+		for _, dir := range o.Paths { // verify searches there, too
+			paths = append(paths, filepath.Join(dir, o.Manifest))
+		}
+	}
+	used := usedFiles{files: append(selected.files(), argumentFiles("a manifest to check", paths, stdin)...)}
+	if plan != "" {
+		used.trees = []usedFile{{what: ofPlan, path: plan}}
+	}
+	return used
+}
+
 // newVerifyReporter opens the log and the HTML report of a verification with the options o, and
 // returns its reporter, which o then reports to.
-func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options, silent bool) (*verifyReporter, error) {
+func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options, silent bool, used usedFiles) (*verifyReporter, error) {
 	page, err := openVerifyReport(cmd, o, flags.report)
 	if err != nil {
 		return nil, err
 	}
-	base, err := newReporter(cmd, flags)
+	base, err := newReporter(cmd, flags, used)
 	if err != nil {
 		return nil, err
 	}
@@ -173,9 +193,15 @@ func (r *verifyReporter) printSummary(w io.Writer, s *verify.Summary, result out
 	t.print(w)
 }
 
-// verifyVerdict is the first line of the summary of a verification.
+// verifyVerdict is the first line of the summary of a verification. It counts lines if a directory
+// has several manifests, because these may list the same files.
 func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
-	v := verdict{good: "verified: " + plural(s.Matches, "file") + " match", bad: "NOT VERIFIED"}
+	checked, missing, noun := plural(s.Matches, "file"), " missing", "file"
+	if severalForOneDirectory(s.Manifests) {
+		checked = plural(s.Matches, "line") + " of " + plural(int64(len(s.Manifests)), "manifest")
+		missing, noun = " of missing files", "line"
+	}
+	v := verdict{good: "verified: " + checked + " match", bad: "NOT VERIFIED"}
 	if s.Matches == 1 {
 		v.good += "es"
 	}
@@ -183,13 +209,25 @@ func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
 		v.good += ", " + grouped(s.Unlisted) + " unlisted"
 	}
 	v.addCount(s.Mismatches, "mismatch")
-	v.addCountOf(s.Missing, "file", " missing")
+	v.addCountOf(s.Missing, noun, missing)
 	if s.Incomplete > 0 {
 		v.add("a copy is incomplete")
 	}
 	v.addCount(failures, "error")
 	v.close(result)
 	return v
+}
+
+// severalForOneDirectory reports whether a directory was checked against several manifests.
+func severalForOneDirectory(used []verify.ManifestSummary) bool {
+	dirs := map[string]bool{}
+	for _, m := range used {
+		if dirs[m.Dir] {
+			return true
+		}
+		dirs[m.Dir] = true
+	}
+	return false
 }
 
 // readFrom says whether the files came from the device. If not, it names the flag that reads

@@ -54,7 +54,7 @@ const (
 	checkMarker  = "$'SEALIFT-INCOMPLETE-\\x1b.txt': INCOMPLETE\n"
 	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
 	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
-	checkSummary = `NOT VERIFIED: 1 mismatch, 1 file missing, a copy is incomplete, 2 errors
+	checkSummary = `NOT VERIFIED: 1 mismatch, 1 line of missing files, a copy is incomplete, 2 errors
 checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
@@ -138,6 +138,24 @@ func TestLinesAndMessagesKeepTheirOrder(t *testing.T) {
 		"sealift: 'dir': the directory was moved\n" + checkSign + checkMarker + "new: UNLISTED\n"
 	if both.String() != want {
 		t.Errorf("got\n%swant\n%s", &both, want)
+	}
+}
+
+// A file that two manifests list is one file and two lines.
+func TestVerdictOfSeveralManifestsCountsLines(t *testing.T) {
+	lists := []verify.ManifestSummary{{Path: "MD5SUMS", Lines: 3}, {Path: "SHA256SUMS", Lines: 3}}
+	for _, c := range []struct {
+		s    verify.Summary
+		want string
+	}{
+		{verify.Summary{Files: 3, Matches: 6, Manifests: lists}, "verified: 6 lines of 2 manifests match\n"},
+		{verify.Summary{Files: 2, Matches: 4, Missing: 2, Manifests: lists}, "NOT VERIFIED: 2 lines of missing files\n"},
+		{verify.Summary{Files: 2, Matches: 2, Missing: 1, Manifests: lists[:1]}, "NOT VERIFIED: 1 file missing\n"},
+		{verify.Summary{Files: 2, Matches: 2, Manifests: []verify.ManifestSummary{{Dir: "a", Lines: 1}, {Dir: "b", Lines: 1}}}, "verified: 2 files match\n"},
+	} {
+		if r := verifyCommand(t, ends[verify.Options](&c.s, nil), ""); !strings.HasPrefix(r.stdout, c.want) {
+			t.Errorf("%q does not begin with %q", r.stdout, c.want)
+		}
 	}
 }
 

@@ -126,6 +126,31 @@ func TestWhatSealiftWroteIsComparedOnlyIfAHasIt(t *testing.T) {
 	require.Zero(t, s.Own)
 }
 
+// A history is a manifest of Sealift. A directory ascmhl without a chain is not.
+func TestAHistoryIsComparedOnlyIfAHasIt(t *testing.T) {
+	t.Parallel()
+	history := file{"0001_b.mhl": treetest.File("generation"), "ascmhl_chain.xml": treetest.File("chain")}
+	clip := treetest.File("clip")
+	paths := trees(t,
+		file{"f": clip, "sub": file{"g": clip}},
+		file{"f": clip, "sub": file{"g": clip, "ascmhl": history}, "ascmhl": history},
+		file{"f": clip, "sub": file{"g": clip}, "ascmhl": file{"notes": treetest.File("no chain")}},
+	)
+	a, b, plain := paths[0], paths[1], paths[2]
+
+	lines, s := run(t, compare.Options{Trees: []string{a, b}})
+	require.Empty(t, lines)
+	require.Equal(t, int64(2), s.Own)
+
+	lines, s = run(t, compare.Options{Trees: []string{b, a}})
+	require.Equal(t, []string{"only in A ascmhl/ (2 files, 15 bytes)", "only in A sub/ascmhl/ (2 files, 15 bytes)"}, lines)
+	require.Zero(t, s.Own)
+
+	lines, s = run(t, compare.Options{Trees: []string{a, b, plain}})
+	require.Equal(t, []string{"only in C ascmhl/ (1 files, 8 bytes)"}, lines)
+	require.Equal(t, int64(1), s.Own)
+}
+
 func TestMarkersAndJournalsOfUnfinishedCopiesAreReported(t *testing.T) {
 	t.Parallel()
 	marker := file{"f": treetest.File(""), "SEALIFT-INCOMPLETE-x.txt": treetest.File("anything")}

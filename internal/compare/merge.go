@@ -306,7 +306,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		if r.opts.OneWay {
 			return
 		}
-		if isOwnName(name) {
+		if isOwnName(name) || isDir && withoutHistories(d, name, kinds) {
 			m.own++
 			return
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
 // withoutManifests returns the trees in which the entry, which A lacks, is not a manifest
@@ -31,6 +32,25 @@ func (w *worker) withoutManifests(j *job, have []int) []int {
 		})
 	}
 	return have
+}
+
+// withoutHistories sets kinds to Unknown for the trees in which the directory, which A lacks, is an
+// ASC MHL history. It reports whether no tree is left.
+func withoutHistories(d *folder, name string, kinds []fsys.Kind) bool {
+	if name != mhl.Folder {
+		return false
+	}
+	left := false
+	for i, kind := range kinds {
+		switch {
+		case kind == fsys.Unknown:
+		case mhl.HoldsHistory(d.handles[i]):
+			kinds[i] = fsys.Unknown
+		default:
+			left = true
+		}
+	}
+	return !left
 }
 
 // isManifestName reports whether Sealift uses the name for a manifest of a hash; at most one

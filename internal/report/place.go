@@ -63,13 +63,14 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 	return p, err
 }
 
-// At returns the place of any file, not only of a report. It is for Below and Is.
+// At returns the place of any file, not only of a report. It is for Below, Is and IsFile.
 func At(path string) (*Place, error) {
 	absolute, err := fsys.AbsolutePath(path)
 	if err != nil {
 		return nil, err
 	}
-	return &Place{Path: path, dir: filepath.Dir(absolute), name: filepath.Base(absolute)}, nil
+	dir, name := filepath.Split(absolute) // not Dir, which removes "link/.." from the path
+	return &Place{Path: path, dir: dir, name: name}, nil
 }
 
 // existing returns the report that has the name, or nil if the name does not exist. Another
@@ -108,17 +109,9 @@ func (p *Place) Below(tree string) string {
 	if err != nil {
 		return ""
 	}
-	dir, below := p.dir, p.name
-	for { // climb to the nearest directory that exists
-		real, err := filepath.EvalSymlinks(dir)
-		if err == nil {
-			dir = real
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
-			return ""
-		}
-		dir, below = filepath.Dir(dir), filepath.Join(filepath.Base(dir), below)
+	dir, below, ok := p.anchor()
+	if !ok {
+		return ""
 	}
 	for {
 		info, err := os.Stat(dir)
@@ -134,14 +127,48 @@ func (p *Place) Below(tree string) string {
 	}
 }
 
-// Is reports whether the place is that of an existing file.
+// Is reports whether the place is that of another file, which need not exist.
 func (p *Place) Is(file string) bool {
-	have, err := os.Stat(file)
+	if have, err := os.Stat(file); err == nil {
+		return p.IsFile(have)
+	}
+	other, err := At(file)
 	if err != nil {
 		return false
 	}
-	mine, err := os.Lstat(filepath.Join(p.dir, p.name))
-	return err == nil && os.SameFile(have, mine)
+	dirA, belowA, okA := p.anchor()
+	dirB, belowB, okB := other.anchor()
+	return okA && okB && fsys.SameName(belowA, belowB) && sameFile(dirA, dirB)
+}
+
+// IsFile reports whether the place is that of an existing file. A character device such as
+// /dev/null is never the same file, because it keeps nothing.
+func (p *Place) IsFile(info fs.FileInfo) bool {
+	mine, err := os.Stat(p.dir + p.name)
+	return err == nil && info.Mode()&fs.ModeCharDevice == 0 && os.SameFile(info, mine)
+}
+
+// anchor returns the nearest directory of the place that exists, without symbolic links, and the
+// path below it. ok is false if that is unknown.
+func (p *Place) anchor() (dir, below string, ok bool) {
+	dir, below = p.dir, p.name
+	for {
+		real, err := filepath.EvalSymlinks(dir)
+		if err == nil {
+			return real, below, true
+		}
+		dir = filepath.Clean(dir)
+		if !errors.Is(err, fs.ErrNotExist) || dir == filepath.Dir(dir) {
+			return "", "", false
+		}
+		dir, below = filepath.Dir(dir), filepath.Join(filepath.Base(dir), below)
+	}
+}
+
+func sameFile(a, b string) bool {
+	infoA, errA := os.Stat(a)
+	infoB, errB := os.Stat(b)
+	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
 // Write writes a report by calling render, and makes its directory if necessary. The report
@@ -161,7 +188,7 @@ func (p *Place) Write(render func(io.Writer) error) error {
 	}
 	defer page.Abort()
 	const bufferSize = 64 << 10 // bytes
-	buffered := bufio.NewWriterSize(&appender{file: &page.File}, bufferSize)
+	buffered := bufio.NewWriterSize(&fsys.Writer{File: &page.File}, bufferSize)
 	if err := render(buffered); err != nil {
 		return err
 	}
@@ -197,18 +224,4 @@ func (p *Place) commit(dir *fsys.Dir, page *fsys.Pending) error {
 		return errExchanged
 	}
 	return page.CommitReplacing(p.name)
-}
-
-// appender writes at the end of a file.
-type appender struct {
-	file *fsys.File
-	off  int64
-}
-
-func (a *appender) Write(b []byte) (int, error) {
-	if err := a.file.WriteAt(b, a.off); err != nil {
-		return 0, err
-	}
-	a.off += int64(len(b))
-	return len(b), nil
 }

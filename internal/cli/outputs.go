@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
+)
+
+// This file implements one rule: neither the log nor the HTML report is a file that the command
+// reads, or writes for another purpose. A command checks that before it opens the log, which it
+// appends to any file. The manifest and the report need no check against inputs, because they
+// replace only files of their own form.
+
+const (
+	readOnly = ", where this command writes nothing"
+	ofPlan   = "the plan, where only files of the plan are"
+)
+
+// usedFiles are the other files of a command.
+type usedFiles struct {
+	files  []usedFile
+	trees  []usedFile                 // directories in which neither may be
+	copied func(p *report.Place) bool // whether the place is that of an entry of the source at a destination; may be nil
+}
+
+// usedFile is a file that a command reads or writes, which need not exist.
+type usedFile struct {
+	what   string   // how a message names it
+	path   string   // "" if stream is set, or if the command has no such file
+	stream *os.File // standard input or output
+}
+
+// argumentFiles returns the arguments of a command as its files. "-" is stdin.
+func argumentFiles(what string, args []string, stdin *os.File) (files []usedFile) {
+	for _, arg := range args {
+		file := usedFile{what: what, path: arg}
+		if arg == "-" {
+			file.path, file.stream = "", stdin
+		}
+		files = append(files, file)
+	}
+	return files
+}
+
+// is reports whether the file is at the place.
+func (u usedFile) is(p *report.Place) bool {
+	if u.stream != nil {
+		info, err := u.stream.Stat()
+		return err == nil && p.IsFile(info)
+	}
+	return u.path != "" && p.Is(u.path)
+}
+
+// refuseOutputs refuses a log or a report that is another file of the command.
+func (f *outputFlags) refuseOutputs(used usedFiles) error {
+	log, page := usedFile{what: "--log-file", path: f.logFile}, usedFile{what: "--report", path: f.report}
+	if page.path == "-" {
+		page.path = ""
+	}
+	if err := refuseOutput(log, used, page); err != nil {
+		return err
+	}
+	return refuseOutput(page, used, log)
+}
+
+func refuseOutput(out usedFile, used usedFiles, other usedFile) error {
+	if out.path == "" {
+		return nil
+	}
+	place, err := report.At(linkTarget(out.path))
+	if err != nil {
+		return nil //nolint:nilerr // opening the file reports it
+	}
+	refuse := func(why string) error { return failure.Refuse("%s %s %s", out.what, quote.Name(out.path), why) }
+	for _, file := range append(slices.Clip(used.files), other) {
+		if file.is(place) {
+			return refuse("is also " + file.what + "; choose another file")
+		}
+	}
+	if info, err := os.Stat(out.path); err == nil && !info.Mode().IsRegular() {
+		return nil // a device or pipe keeps nothing
+	}
+	for _, tree := range used.trees {
+		if place.Below(tree.path) != "" || place.Is(tree.path) {
+			return refuse("is inside " + tree.what + "; choose another place")
+		}
+	}
+	if used.copied != nil && used.copied(place) {
+		return refuse("is refused: the source has an entry of this name; choose another")
+	}
+	if isOwnName(linkTarget(out.path)) {
+		return refuse("has the name of a manifest or of another file that Sealift writes; choose another")
+	}
+	return nil
+}
+
+// linkTarget returns the path to which a symbolic link leads, which need not exist, or the path
+// itself. Opening a file to write it follows these links.
+func linkTarget(path string) string {
+	const maxLinks = 40 // as in Linux
+	for range maxLinks {
+		target, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			dir, _ := filepath.Split(path) // not Join, which removes "link/.." from the path
+			target = dir + target
+		}
+		path = target
+	}
+	return path
+}
+
+// isOwnName reports whether Sealift itself writes files of this name: manifests, also those of a
+// bag or a history, markers of incomplete copies, and everything whose name is reserved.
+func isOwnName(path string) bool {
+	if slices.ContainsFunc(strings.FieldsFunc(path, func(c rune) bool { return c < 0x80 && os.IsPathSeparator(byte(c)) }), fsys.IsReserved) {
+		return true
+	}
+	name := filepath.Base(path)
+	_, _, isManifest := manifest.Recognize(name)
+	return isManifest || incomplete.IsName(name) ||
+		slices.Contains([]string{bag.DeclarationName, bag.InfoName, bag.FetchName, mhl.ChainName}, name)
+}
