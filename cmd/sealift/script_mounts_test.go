@@ -131,7 +131,7 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		if kind == "casefold" {
 			format = []string{"mkfs.ext4", "-q", "-O", "casefold", image}
 		}
-		// mkfs.btrfs looks at all loop devices, and fails if another test detaches one meanwhile.
+		// mkfs.btrfs inspects all loop devices, and fails if another test detaches one meanwhile.
 		_, err := run(format[0], format[1:]...)
 		for try := 1; err != nil && try < 3; try++ {
 			time.Sleep(time.Second)
