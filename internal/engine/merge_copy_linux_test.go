@@ -375,3 +375,34 @@ func TestAConflictStaysWhenTheShardRunsAgain(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "newer", string(content))
 }
+
+// The filters of the plan decide which entries that came after it are missing from the copy.
+func TestFiltersDecideAboutEntriesMadeAfterThePlan(t *testing.T) {
+	c := newMergeCase(t, treetest.Dir{
+		"a.mov": treetest.File("1"), "a.tmp": treetest.File("2"),
+		"d":   treetest.Dir{"b.mov": treetest.File("3"), "c.tmp": treetest.File("4")},
+		"all": treetest.Dir{"x": treetest.File("5")},
+	})
+	c.opts.Filter = &filter.List{}
+	require.NoError(t, c.opts.Filter.Include("*.mov"))
+	require.NoError(t, c.opts.Filter.Include("all/**"))
+	s := c.plan(2, []string{"one"})
+	for i := range s.Plan.Shards {
+		c.task(s, i, nil)
+	}
+	for _, path := range []string{
+		"new.tmp", "d/new.tmp", "empty/deep/x.tmp", // not included: rules only traverse what is above
+		"d/new.mov", "all/y", "more/deep/y.mov",
+	} {
+		name := filepath.Join(c.base, "src", path)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
+		require.NoError(t, os.WriteFile(name, nil, 0o600))
+	}
+	assert.EqualValues(t, 3, c.merge(s).Summary.Errors)
+	var paths []string
+	for _, e := range badOf(c.events) {
+		require.ErrorIs(t, e.Err, errNewer)
+		paths = append(paths, e.Path)
+	}
+	assert.Equal(t, []string{"all/y", "d/new.mov", "more"}, paths)
+}

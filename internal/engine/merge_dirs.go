@@ -130,16 +130,10 @@ func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 
 // verdictOn returns the verdict of the filters on a directory.
 func (r *run) verdictOn(dir string) filter.Verdict {
-	verdict := r.opts.Filter.Root()
 	if dir == "" {
-		return verdict
+		return r.opts.Filter.Root()
 	}
-	for end := range dir {
-		if dir[end] == '/' {
-			verdict = r.opts.Filter.Match(dir[:end], true, verdict)
-		}
-	}
-	return r.opts.Filter.Match(dir, true, verdict)
+	return r.opts.Filter.MatchAll(dir, true)
 }
 
 // findAbsent reports what the source has or lacks, compared with the plan and its own manifests.
@@ -220,8 +214,7 @@ func (s *searching) Enter(d *walk.Dir) bool {
 }
 
 func (s *searching) Entry(d *walk.Dir, name string, _ fsys.Kind) {
-	dir := s.path(d)
-	if s.run.opts.Filter.Match(dir+"/"+name, false, s.run.verdictOn(dir)) != filter.Excluded {
+	if s.run.opts.Filter.MatchAll(s.path(d)+"/"+name, false) != filter.Excluded {
 		s.found = true
 	}
 }
