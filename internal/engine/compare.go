@@ -45,7 +45,11 @@ func (r *run) compare(e *entry) error {
 	}
 	broken := e.digests != nil && !r.checkExpected(e, e.digests)
 	for _, c := range open {
-		r.endStep(e, c.transfer, r.endComparison(e, c, broken))
+		if c.primary == nil {
+			r.endStep(e, c.transfer, r.endComparison(e, c, broken))
+		} else if !broken {
+			r.endPrimary(c)
+		}
 	}
 	for _, p := range e.transfers {
 		if broken && p.open() {
@@ -63,6 +67,11 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 		e.clock.At(timing.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
+			r.failTransfer(e, p, failure.StageRead, err)
+			continue
+		}
+		if err := p.openBeside(&open); err != nil {
+			f.Close()
 			r.failTransfer(e, p, failure.StageRead, err)
 			continue
 		}
@@ -94,6 +103,46 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 		open = append(open, c)
 	}
 	return open, nil
+}
+
+// openBeside opens the group's primary if it has to be compared, too, and adds it to open.
+func (p *transfer) openBeside(open *[]*comparison) error {
+	l := p.beside
+	if l == nil {
+		return nil
+	}
+	p.beside = nil
+	dir, err := l.dd.handle.Acquire()
+	if err != nil {
+		return err
+	}
+	defer l.dd.handle.Release()
+	f, info, err := dir.Open(l.name)
+	if err == nil && info.ID != l.id {
+		f.Close()
+		err = errExchanged
+	}
+	if err != nil {
+		return fmt.Errorf("comparing it with %s: %w", quoteName(l.name), err)
+	}
+	*open = append(*open, &comparison{transfer: p, primary: l, file: f})
+	return nil
+}
+
+// endPrimary ends the comparison of a primary. One that differs is a conflict: it has counted as
+// up to date because of its size and time. The group's other names are not linked to it.
+func (r *run) endPrimary(c *comparison) {
+	l, t := c.primary, c.transfer.target
+	switch {
+	case c.err != nil:
+		r.failTarget(t, l.held.Join(l.name), failure.StageRead, c.err)
+	case c.differs:
+		r.conflict(t, l.held.Join(l.name), errSameTimes)
+	default:
+		l.compared = true
+		return
+	}
+	l.forget()
 }
 
 // endComparison carries out the decision for an equal file, or that for a different one. broken
@@ -225,6 +274,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 // comparison is the state of compare for one destination's file.
 type comparison struct {
 	transfer *transfer
+	primary  *primary // nil: file has the transfer's name
 	file     *fsys.File
 	regular  bool // it is a regular file
 	differs  bool

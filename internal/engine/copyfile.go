@@ -18,6 +18,7 @@ import (
 //	compare        comparing → moving, keeping, or finished (compare.go)
 //	unshareKept    keeping → comparing, moving, or finished as a link, if the existing file must not
 //	               get the new metadata
+//	linkDifferent  moving → finished, if the existing file differs and can become a link
 //	move           moving → finished; undecided if another process took the name (move.go)
 //	recheckKept    keeping → comparing, if the digests of an earlier run differ from what was read
 //	keepAll        keeping → finished (keep.go)
@@ -43,6 +44,7 @@ func (r *run) copyOnce(e *entry, group *linkGroup) error {
 		}
 		r.unshareKept(e, group)
 	}
+	r.linkDifferent(e, group)
 	if err := r.move(e); err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 		return inStage(failure.StageCreate, err)
 	}
 	if group.linkable(e, p) {
-		o.linkable = true
+		o.linkable, o.compared = true, group.primaries[p.target.index].compared
 		linked, err := r.linkTo(e, p, group, decide(o).act)
 		if err != nil {
 			return err
@@ -78,9 +80,14 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 			p.finish(linked)
 			return nil
 		}
-		o.linkable = false
+		o.linkable, o.compared = false, false
 	}
 	p.observed, p.decision = o, decide(o)
+	if p.decision.act == actReplace && o.have == fsys.Regular && group.linkable(e, p) {
+		if p.beside = group.toCompare(p); p.beside != nil {
+			p.decision.act, p.decision.equal, p.decision.different = actCompare, actReplace, actReplace
+		}
+	}
 	p.content = p.decision.content
 	r.startAction(e, p, p.decision.act)
 	if e.kind == fsys.Irregular && p.open() {
@@ -152,9 +159,9 @@ func (r *run) prepareSource(e *entry) error {
 
 // unshareKept replaces a kept file if updating its metadata would also change other names of
 // that file, or see givesRights. The replacement is a link to the group's primary, or a new file.
-// Policy "protect" replaces no file that differs. So a file whose content was not compared is
-// compared first, and so is a file that is to become a link of the primary. goesBack means that a
-// transfer has returned to stateComparing.
+// Policy "protect" replaces no file that differs, so a file whose content was not compared is
+// compared first. So are a file that is to become a link of the primary, and the primary itself,
+// see mustCompareFirst. goesBack means that a transfer has returned to stateComparing.
 func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
@@ -165,14 +172,19 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
 			shares = shares || r.givesRights(e, p)
 			apart, err = r.isApart(e, p, group)
 		}
+		compare := apart && mustCompareFirst(e, p, group) ||
+			shares && r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh
 		switch {
-		case (shares || apart) && r.mustCompareFirst(e, p):
+		case compare:
+			if apart {
+				p.beside = group.toCompare(p)
+			}
 			p.decision = p.decision.compareInstead()
 			p.become(stateComparing)
 			goesBack = true
-		case shares || apart:
+		case shares:
 			var linked bool
-			if linked, err = r.linkKept(e, p, group); !linked && shares && err == nil {
+			if linked, err = r.linkKept(e, p, group); !linked && err == nil {
 				p.become(stateMoving)
 			}
 		}
@@ -181,10 +193,21 @@ func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
 	return goesBack
 }
 
-// mustCompareFirst reports whether an existing file that is up to date by size and time has to be
-// compared before it may be replaced: policy "protect" replaces no other content.
-func (r *run) mustCompareFirst(e *entry, p *transfer) bool {
-	return r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh
+// linkDifferent replaces existing files by links to the group's primary where that was compared,
+// or where a comparison has shown that they differ.
+func (r *run) linkDifferent(e *entry, group *linkGroup) {
+	for p := range e.in(stateMoving) {
+		compared := p.decision.equal == actReplace || p.decision.act == actCompare && !p.content.fresh
+		if !compared || !group.linkable(e, p) {
+			continue
+		}
+		e.clock.At(timing.Create, p.target.place())
+		linked, err := r.linkTo(e, p, group, actReplace)
+		if linked.done != outNothing {
+			p.finish(linked)
+		}
+		r.endStep(e, p, err)
+	}
 }
 
 // move copies the entry to the destinations of the transfers in stateMoving.

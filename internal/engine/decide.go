@@ -41,6 +41,7 @@ type observation struct {
 	ours     bool // this run created the existing entry, perhaps from an earlier state of the source
 	sealed   bool // the destination is a complete bag
 	linkable bool // the destination has a copy of the file under another name, to which this one can be linked
+	compared bool // of linkable: this run has written that copy, or compared it with the source
 
 	journal   journalView
 	line      hash.Digests // of the previous manifests; see catalog.Kept
@@ -145,7 +146,7 @@ func decideUnsealed(o observation) decision {
 			d = o.keepLine()
 		}
 	}
-	if o.linkable && d.act == actCompare && d.different == actReplace {
+	if o.linkable && o.compared && d.act == actCompare && d.different == actReplace {
 		return decision{act: actReplace} // no comparison is needed: the new link has the source's content
 	}
 	return d

@@ -108,11 +108,11 @@ func TestDecideEveryCombination(t *testing.T) {
 			files := s.src.Kind == fsys.Regular && s.have.Kind == fsys.Regular
 			for what, journal := range journals {
 				for _, lineIs := range []string{"none", "meets", "contradicts"} {
-					for bits := range 8 {
-						hashing, ours, linkable := bits&1 != 0, bits&2 != 0, bits&4 != 0
-						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, ours, linkable)
+					for bits := range 16 {
+						hashing, ours, linkable, compared := bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0
+						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, ours, linkable, compared)
 						o := s.observed(Options{Policy: policy})
-						o.hashing, o.ours, o.linkable, o.journal = hashing, ours, linkable, journal
+						o.hashing, o.ours, o.linkable, o.compared, o.journal = hashing, ours, linkable, compared, journal
 						if lineIs != "none" {
 							o.line, o.lineHolds = line, lineIs == "meets"
 						}
@@ -136,7 +136,7 @@ func TestDecideEveryCombination(t *testing.T) {
 						case files && hashing && word == "keep":
 							want = "?keep:conflict"
 						}
-						if linkable && strings.HasSuffix(want, ":replace") {
+						if linkable && compared && strings.HasSuffix(want, ":replace") {
 							want = "replace"
 						}
 
@@ -167,7 +167,7 @@ func TestDecideEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 19*6*5*3*8, cases)
+	require.Equal(t, 19*6*5*3*16, cases)
 	require.Equal(t, "create", spell(decide(observation{})), "nothing has the name")
 	require.Equal(t, "create", spell(decide(observation{linkable: true, ours: true})), "nor is it there any more")
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,6 +69,83 @@ func TestNamesOfOneFileStayOneFileWhenTheMetadataChanges(t *testing.T) {
 				require.Equal(t, want.ModTime(), have.ModTime())
 				require.Equal(t, want.Mode(), have.Mode())
 			})
+		}
+	}
+}
+
+// At the destination, one name of a file has become a separate file of the same size and time with
+// other content. Perhaps another name is a separate file with another time. Whichever name the
+// walk meets first, no name with the right content loses it. The damaged file becomes a link of
+// the others, or it is reported.
+func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
+	t.Parallel()
+	names := []string{"a", "d/b", "d/c", "e"}
+	at := time.Unix(1_600_000_000, 0)
+	read := func(t *testing.T, path string) string {
+		content, err := os.ReadFile(path) //nolint:gosec // ours
+		require.NoError(t, err)
+		return string(content)
+	}
+	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyUpdate} {
+		for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {
+			for _, damaged := range names {
+				for _, touched := range append([]string{""}, names...) {
+					if touched == damaged {
+						continue
+					}
+					t.Run(fmt.Sprint(policy, " ", len(hashes), " hashes, damaged ", damaged, ", touched ", touched), func(t *testing.T) {
+						t.Parallel()
+						base := treetest.MemoryDir(t)
+						src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
+						pair := treetest.Linked("pair")
+						right := treetest.File("right", pair, treetest.Mtime(at))
+						treetest.Create(t, src, treetest.Dir{"a": right, "d": treetest.Dir{"b": right, "c": right}, "e": right})
+						o := options(src, dst)
+						o.Policy, o.Hashes, o.Workers = policy, hashes, 1
+						_, err := Run(t.Context(), &o, new(counters.Set))
+						require.NoError(t, err)
+						replace := func(name, content string, mtime time.Time) {
+							path := filepath.Join(dst, name)
+							require.NoError(t, os.Remove(path))
+							require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+							require.NoError(t, os.Chmod(path, 0o644))
+							require.NoError(t, os.Chtimes(path, at, mtime))
+						}
+						replace(damaged, "wrong", at)
+						if touched != "" {
+							replace(touched, "right", at.Add(-time.Hour))
+						}
+
+						var summary *Summary
+						for range 3 {
+							summary, err = Run(t.Context(), &o, new(counters.Set))
+							require.NoError(t, err)
+							require.Zero(t, summary.Errors)
+							for _, name := range names {
+								if name != damaged {
+									require.Equal(t, "right", read(t, filepath.Join(dst, name)), name)
+								}
+							}
+						}
+						kept := 0
+						if read(t, filepath.Join(dst, damaged)) == "wrong" {
+							kept = 1
+						} else {
+							require.NotEqual(t, PolicyProtect, policy)
+						}
+						require.EqualValues(t, kept, summary.Conflicts, "each run reports it")
+						var files []os.FileInfo // that differ
+						for _, name := range names {
+							info, err := os.Stat(filepath.Join(dst, name))
+							require.NoError(t, err)
+							if !slices.ContainsFunc(files, func(f os.FileInfo) bool { return os.SameFile(f, info) }) {
+								files = append(files, info)
+							}
+						}
+						require.Len(t, files, 1+kept)
+					})
+				}
+			}
 		}
 	}
 }

@@ -49,6 +49,7 @@ type primary struct {
 	mtime    fsys.Time // of the source's file when it was copied
 	id       fsys.ID   // of the file at the destination
 	expected bool      // a manifest of the source lists the name, with the right digest
+	compared bool      // this run has written the file, or compared it with the source
 }
 
 // processLinked copies or links an entry with several names, and those of its
@@ -185,16 +186,15 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 		return targetResult{}, nil
 	}
 	primary := &g.primaries[p.target.index]
-	if act == actKeep && p.have.ID != primary.id && r.mustCompareFirst(e, p) {
+	if act == actReplace && p.have.Kind == fsys.Regular && g.toCompare(p) != nil {
 		return targetResult{}, nil
 	}
-	if act == actKeep && p.have.ID != primary.id && !r.opts.DryRun { // showsLinks creates a temporary link, which a dry run must not do
-		shown, err := p.showsLinks()
-		if err != nil {
-			return targetResult{}, err
-		}
-		if !shown { // otherwise every run would link the same names again
+	if act == actKeep && p.have.ID != primary.id {
+		if mustCompareFirst(e, p, g) {
 			return targetResult{}, nil
+		}
+		if apart, err := r.isApart(e, p, g); err != nil || !apart {
+			return targetResult{}, err
 		}
 	}
 	if p.have.ID != primary.id || !p.exists {
@@ -204,23 +204,44 @@ func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetRes
 			return targetResult{done: outConflict, conflict: errListed}, nil
 		}
 	}
-	done, err := r.link(e, p, g, act)
+	done, err := r.link(e, p, g)
 	if err != nil || done == outNothing || e.kind != fsys.Regular {
 		return targetResult{done: done}, err
 	}
 	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
 }
 
-// isApart reports whether policy "protect" has kept a file that could be a link of the group's
-// primary, because its content was not compared.
+// isApart reports whether the file that a transfer keeps is not the group's primary, and can be
+// replaced by a link to it that later runs see.
 func (r *run) isApart(e *entry, p *transfer, g *linkGroup) (bool, error) {
-	if r.opts.Policy != PolicyProtect || !g.linkable(e, p) || p.have.ID == g.primaries[p.target.index].id {
+	if !g.linkable(e, p) || p.have.ID == g.primaries[p.target.index].id {
 		return false, nil
 	}
-	if r.opts.DryRun {
+	if r.opts.DryRun { // the other questions need a temporary link
 		return true, nil
 	}
+	if p.have.Nlink >= minLinkLimit {
+		if full, err := hasAllLinks(p, p.dir.TempName()); err != nil || full {
+			return false, inStage(failure.StageCreate, err)
+		}
+	}
 	return p.showsLinks()
+}
+
+// toCompare returns the group's primary at the transfer's destination if it has to be compared
+// before it may replace a file. That it is up to date follows from its size and time only. It may
+// have other content, and the file that is replaced may be the only right one.
+func (g *linkGroup) toCompare(p *transfer) *primary {
+	if l := &g.primaries[p.target.index]; !l.compared {
+		return l
+	}
+	return nil
+}
+
+// mustCompareFirst reports whether a file that is kept cannot be replaced by a link to the group's
+// primary yet, because it or the primary was not compared with the source.
+func mustCompareFirst(e *entry, p *transfer, g *linkGroup) bool {
+	return e.kind == fsys.Regular && (!p.content.fresh || g.toCompare(p) != nil)
 }
 
 // showsLinks is the function showsLinks for the file system of the transfer's directory.
@@ -235,9 +256,6 @@ func (p *transfer) showsLinks() (bool, error) {
 // showsLinks reports whether all names of one file have the same inode number on dir's file
 // system. On sshfs each name has its own.
 func showsLinks(dir *fsys.Dir) (bool, error) {
-	if dir.SyncFSReliable() { // every file system with a reliable SyncFS shows links
-		return true, nil
-	}
 	file, err := dir.Create(true)
 	if err != nil {
 		return false, err
@@ -260,8 +278,8 @@ func showsLinks(dir *fsys.Dir) (bool, error) {
 }
 
 // link makes the transfer's name a further link of the group's primary there. It returns
-// outNothing if the primary or the existing file has as many links as the file system allows.
-func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, error) {
+// outNothing if the primary has as many links as the file system allows.
+func (r *run) link(e *entry, p *transfer, g *linkGroup) (outcome, error) {
 	l := &g.primaries[p.target.index]
 	if p.exists && p.have.ID == l.id {
 		return outUpToDate, nil
@@ -283,11 +301,6 @@ func (r *run) link(e *entry, p *transfer, g *linkGroup, act action) (outcome, er
 	name := p.name
 	if p.exists {
 		name = p.dir.TempName()
-	}
-	if act == actKeep && p.have.Nlink >= minLinkLimit {
-		if full, err := hasAllLinks(p, name); err != nil || full {
-			return outNothing, inStage(failure.StageCreate, err)
-		}
 	}
 	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
 		return outNothing, inStage(failure.StageJournal, err)
@@ -383,6 +396,6 @@ func (r *run) afterLinked(e *entry, g *linkGroup) {
 			}
 		}
 		e.dir.Hold()
-		*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: res.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: have.ID, expected: e.expected.Any()}
+		*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: res.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: have.ID, expected: e.expected.Any(), compared: res.done.written() || res.fresh || e.kind != fsys.Regular}
 	}
 }

@@ -242,6 +242,7 @@ const (
 	primaryExpected // a manifest of the source lists its name
 	primaryRepeated // name and content equal those of the previous primary and are left out
 	primaryHashed   // it has digests
+	primaryCompared
 )
 
 // pack returns the record of a group. It is valid until the next call of any method. A record
@@ -274,6 +275,9 @@ func (p *pendingLinks) pack(g *linkGroup) []byte {
 		what := byte(primaryThere)
 		if l.expected {
 			what |= primaryExpected
+		}
+		if l.compared {
+			what |= primaryCompared
 		}
 		if l.digests != nil {
 			what |= primaryHashed
@@ -333,7 +337,7 @@ func (p *pendingLinks) unpack(record []byte) (*linkGroup, error) {
 			g.primaries = append(g.primaries, primary{})
 			continue
 		}
-		l := primary{expected: what&primaryExpected != 0}
+		l := primary{expected: what&primaryExpected != 0, compared: what&primaryCompared != 0}
 		if what&primaryRepeated != 0 {
 			l.name, l.size, l.mtime, l.digests = before.name, before.size, before.mtime, before.digests
 		} else {

@@ -99,7 +99,7 @@ func drawLeader(t *rapid.T, dirs []*walk.Dir, target int, before *primary) prima
 			l.digests = hash.Digests{rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "digest")}
 		}
 	}
-	l.expected = rapid.Bool().Draw(t, "expected")
+	l.expected, l.compared = rapid.Bool().Draw(t, "expected"), rapid.Bool().Draw(t, "compared")
 	l.id = fsys.ID{Dev: rapid.Uint64().Draw(t, "dev"), Ino: rapid.Uint64().Draw(t, "ino")}
 	l.held = rapid.SampledFrom(dirs).Draw(t, "dir")
 	l.dd = l.held.State.(destDirs)[target]

@@ -28,6 +28,7 @@ type transfer struct {
 	observed observation // before the decision
 	decision decision
 	content  content      // of the destination's entry, as far as it is known
+	beside   *primary     // to be compared together with the transfer's file; nil if there is none
 	result   targetResult // valid in stateFinished
 
 	temporary
@@ -89,7 +90,7 @@ func (p *transfer) finish(res targetResult) {
 	p.become(stateFinished)
 	p.result = res
 	p.result.backedUp = p.backedUp && (res.done == outReplaced || res.done == outLinked)
-	p.made = p.made || res.done == outCreated || res.done == outReplaced || res.done == outLinked
+	p.made = p.made || res.done.written()
 }
 
 // startAgain resets the transfer after the description of the source has changed. A failed
@@ -152,6 +153,9 @@ const (
 	outLeft                     // left alone by policy "never", or the destination cannot store that kind of entry
 	outConflict                 // left alone and reported
 )
+
+// written reports whether the run has given the name to the source's content.
+func (o outcome) written() bool { return o == outCreated || o == outReplaced || o == outLinked }
 
 // outcomeNames are the names of outcomes in Event.Action and Entry.Outcomes.
 var outcomeNames = [...]string{
