@@ -65,7 +65,7 @@ func TestScreensOfDisksOfDifferentSpeed(t *testing.T) {
 	enter(t, treetest.Dir{"card": treetest.Dir{
 		"A001_0001.mov": treetest.File(string(treetest.Pattern(70_000_000, 1))),
 		"notes.txt":     treetest.File("Reel 1\n"),
-	}})
+	}, "short": treetest.Dir{"A002_0001.mov": treetest.File(string(treetest.Pattern(25_000_000, 2)))}})
 	slowDisk(t, "slow", 48_000_000)
 	s := begin(t, 80, 24, nil, "copy --workers 2 card fast -o slow/copy")
 	text := s.await(`limited by this disk\n`)
@@ -80,7 +80,11 @@ func TestScreensOfDisksOfDifferentSpeed(t *testing.T) {
 		_, unit, _ := strings.Cut(strings.TrimLeft(text, " "), "B")
 		return fmt.Sprintf("%*s", len(text), "# B"+unit)
 	}))
-	s.await(`flushing(.|\n)*'slow/copy' +[0-9.]+ MB/s`)
 	s.end(0)
 	require.Regexp(t, `limited by +(the )?(destination )?'slow/copy'`, strings.Join(s.Lines(), "\n"))
+
+	// Everything fits the window, so the end of the copy waits for the disk, and has its rate.
+	s = begin(t, 80, 24, nil, "copy --dirty-window 100MB short fast2 -o slow/copy2")
+	s.await(`flushing +[0-9]+% (.|\n)*'slow/copy2' +[0-9.]+ MB/s +[0-9.]+ MB unwritten`)
+	s.end(0)
 }
