@@ -48,7 +48,7 @@ func (r *run) compare(e *entry) error {
 		if c.primary == nil {
 			r.endStep(e, c.transfer, r.endComparison(e, c, broken))
 		} else if !broken {
-			r.endPrimary(c)
+			r.endPrimary(e, c)
 		}
 	}
 	for _, p := range e.transfers {
@@ -131,7 +131,7 @@ func (p *transfer) openBeside(open *[]*comparison) error {
 
 // endPrimary ends the comparison of a primary. One that differs is a conflict: it has counted as
 // up to date because of its size and time. The group's other names are not linked to it.
-func (r *run) endPrimary(c *comparison) {
+func (r *run) endPrimary(e *entry, c *comparison) {
 	l, t := c.primary, c.transfer.target
 	switch {
 	case c.err != nil:
@@ -140,6 +140,9 @@ func (r *run) endPrimary(c *comparison) {
 		r.conflict(t, l.held.Join(l.name), errSameTimes)
 	default:
 		l.compared = true
+		if e.digests != nil { // those of an earlier manifest can be wrong
+			l.digests = e.digests
+		}
 		return
 	}
 	l.forget()

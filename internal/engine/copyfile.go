@@ -83,8 +83,9 @@ func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
 		o.linkable, o.compared = false, false
 	}
 	p.observed, p.decision = o, decide(o)
-	if p.decision.act == actReplace && o.have == fsys.Regular && group.linkable(e, p) {
-		if p.beside = group.toCompare(p); p.beside != nil {
+	if act := p.decision.act; (act == actReplace || act == actCompare) && o.have == fsys.Regular && group.linkable(e, p) {
+		p.beside = group.toCompare(p)
+		if p.beside != nil && act == actReplace {
 			p.decision.act, p.decision.equal, p.decision.different = actCompare, actReplace, actReplace
 		}
 	}
