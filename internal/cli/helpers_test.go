@@ -25,7 +25,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// limitingHeap ignores the goroutine of limitHeap, which may wait for the garbage collector after
+// Main has returned.
+var limitingHeap = goleak.IgnoreAnyFunction("github.com/seed65876f4f/sealift/internal/cli.limitHeap.func1")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m, limitingHeap) }
 
 // The functions that tests pass instead of [engine.Run] and so on.
 type (

@@ -90,7 +90,7 @@ func TestStoppedAtAnyInstant(t *testing.T) {
 		stop.Stop()
 		cancel(nil)
 		require.Contains(t, []int{0, code}, got, "%v", args)
-		require.NoError(t, goleak.Find(old), "%v", args)
+		require.NoError(t, goleak.Find(old, limitingHeap), "%v", args)
 		require.Equal(t, before, held(t, dir), "%v", args)
 		left := leftovers(t, dst, second, out)
 		if got == 0 || args[0] != "copy" {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -30,6 +31,7 @@ type plannedCopy struct {
 	opts   Options
 	shards int
 	clock  func() time.Duration // of the attempts
+	dead   time.Duration        // how long they live without a renewal; 0 for the default
 }
 
 // planCopy plans a copy as sealift plan does, without its refusals.
@@ -127,7 +129,7 @@ func (c *plannedCopy) open(sys *fsys.FS) (*shard.Store, error) {
 	return shard.Open(dir)
 }
 
-// dead is how long an attempt lives without a renewal, in these tests, by their clock.
+// dead is the default of how long an attempt lives without a renewal, in these tests, by their clock.
 const dead = 400 * time.Millisecond
 
 // slowClock gives a task more time to renew its claim than it needs on a busy machine.
@@ -144,7 +146,7 @@ func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *runRepo
 		out.err = failure.Refuse("plan: %s", err) // as the command does
 		return out
 	}
-	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Dead: dead, Clock: c.clock}, &counters.Set{})
+	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Dead: cmp.Or(c.dead, dead), Clock: c.clock}, &counters.Set{})
 	return out
 }
 
