@@ -255,7 +255,10 @@ def run(command, at, calls, decide, stdin=None, limit=60):
                     counts[asked.name] += 1
                     what = decide(asked, nth, paths)
                     if what == SHORT:
-                        done = asked.do_part(pidfd)
+                        try:
+                            done = asked.do_part(pidfd)
+                        except ProcessLookupError: # it has ended meanwhile
+                            done = None
                         if done is not None:
                             value, flags = done, 0
                             hits.append((asked.name, nth, what, paths))

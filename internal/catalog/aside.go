@@ -44,8 +44,11 @@ func (c *Catalog) MoveAside() error {
 }
 
 func (c *Catalog) moveAside(prev *own) error {
-	if prev.aside || !prev.isInPlace() {
+	if prev.aside {
 		return nil
+	}
+	if inPlace, err := prev.isInPlace(); err != nil || !inPlace {
+		return err
 	}
 	name := wasName(prev.name)
 	if err := prev.home.Rename(prev.name, name); err != nil {

@@ -143,8 +143,15 @@ func (o *own) isSame(now fsys.Info) bool {
 	return now.ID == o.info.ID && now.Size == o.info.Size && now.Mtime == o.info.Mtime
 }
 
-// isInPlace reports whether the manifest still has its name.
-func (o *own) isInPlace() bool { return stillSame(o.home, o.name, o) == nil }
+// isInPlace reports whether the manifest still has its name. It does not if another process has
+// removed or changed it.
+func (o *own) isInPlace() (bool, error) {
+	err := stillSame(o.home, o.name, o)
+	if errors.Is(err, errMeddled) || errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
 
 var errDiffers = errors.New("differs")
 

@@ -326,11 +326,19 @@ func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
 // removeOld removes the previous manifests whose lines are now in those at level.
 func (c *Catalog) removeOld(level int) error {
 	old := c.leftover
+	var failed error
 	for _, l := range c.lists {
-		if prev := l.prev; c.movable(l) && (prev.aside || prev.path != c.fileAt(l, level) && prev.isInPlace()) {
-			old = append(old, prev)
+		left, err := c.isLeft(l, level)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", quoteName(l.prev.name), err))
+		}
+		if left {
+			old = append(old, l.prev)
 		}
 		l.prev.close()
+	}
+	if failed != nil {
+		return failed
 	}
 	for _, o := range old {
 		before, err := o.home.Stat()
@@ -348,6 +356,20 @@ func (c *Catalog) removeOld(level int) error {
 		}
 	}
 	return nil
+}
+
+// isLeft reports whether the previous manifest of a list still exists, although its lines are now in
+// the manifest at level.
+func (c *Catalog) isLeft(l *list, level int) (bool, error) {
+	switch {
+	case !c.movable(l):
+		return false, nil
+	case l.prev.aside:
+		return true, nil
+	case l.prev.path == c.fileAt(l, level):
+		return false, nil
+	}
+	return l.prev.isInPlace()
 }
 
 // shown returns a manifest's path as the user would write it.
