@@ -57,3 +57,40 @@ func TestAManifestThatCannotBeDescribed(t *testing.T) {
 		require.True(t, err != nil || summary.Errors > 0, "an error is reported")
 	}
 }
+
+// A file that is up to date cannot be read back, and from then on nothing of the destination can
+// be read. The file gets another name, so the manifest that lists it must not stay.
+func TestAManifestOfAFileThatIsSetAside(t *testing.T) {
+	t.Parallel()
+	base := treetest.MemoryDir(t)
+	src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
+	write(t, src, "a", []byte("first"), longAgo)
+	write(t, src, "b", []byte("second"), longAgo)
+	o := options(src, dst)
+	_, err := Run(t.Context(), &o, new(counters.Set))
+	require.NoError(t, err)
+
+	var failing atomic.Bool
+	o.Verify = VerifyDest
+	o.FS = &fsys.FS{Fault: faultfs.OnOp(func(c fsys.Call) error {
+		if filepath.Base(c.Path) == "b" && strings.Contains(c.Path, dst) {
+			failing.Store(true)
+		}
+		if failing.Load() {
+			return syscall.EIO
+		}
+		return nil
+	}, fsys.OpRead)}
+	summary, err := Run(t.Context(), &o, new(counters.Set))
+	require.True(t, failing.Load())
+	require.True(t, err != nil || summary.Errors > 0)
+	require.NoFileExists(t, filepath.Join(dst, "b"))
+	list, _ := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
+	require.NotContains(t, string(list), "  b\n")
+
+	o.FS = nil // the same command repairs it
+	summary, err = Run(t.Context(), &o, new(counters.Set))
+	require.NoError(t, err)
+	require.Zero(t, summary.Errors)
+	treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS", ".sealift-bad-b"}})
+}

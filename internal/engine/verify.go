@@ -14,7 +14,7 @@ import (
 // to their devices. It reports files that differ from what the run has read, and drops them
 // from the manifests.
 func (r *run) verify(targets []*target) {
-	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet, MayMove: r.mode.mayCommit}
+	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
 	var listing []*target
 	for _, t := range targets {
 		if t.catalog.Lists() {
@@ -22,6 +22,12 @@ func (r *run) verify(targets []*target) {
 			o.Trees = append(o.Trees, readback.Tree{
 				Root: t.root, Device: t.dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
+				MayMove: func(path string) error {
+					if err := r.mode.mayCommit(); err != nil {
+						return err
+					}
+					return t.catalog.BeforeChange(path) // the previous manifest lists a file that was up to date
+				},
 			})
 		}
 	}

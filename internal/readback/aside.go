@@ -13,12 +13,12 @@ import (
 // BadPrefix begins the names of files whose content is not what the copy read.
 const BadPrefix = fsys.Reserved + "bad-"
 
-// setAside renames a bad file and adds its new name to the error.
-func (r *run) setAside(err error, dir *fsys.Dir, name string, info fsys.Info) error {
+// setAside renames a bad file of a tree and adds its new name to the error.
+func (r *run) setAside(tree int, path string, err error, dir *fsys.Dir, name string, info fsys.Info) error {
 	r.moving.Lock()
 	bad, moveErr := "", error(nil)
-	if r.MayMove != nil {
-		moveErr = r.MayMove()
+	if mayMove := r.Trees[tree].MayMove; mayMove != nil {
+		moveErr = mayMove(path)
 	}
 	if moveErr == nil {
 		bad, moveErr = setAside(dir, name, info)

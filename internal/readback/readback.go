@@ -38,10 +38,6 @@ type Options struct {
 	// a tree that cannot be read, it returns whether the whole tree is gone. Then Run reads
 	// no more of that tree.
 	Report func(Finding) (gone bool)
-
-	// MayMove, if set, is called before a bad file is renamed. An error prevents the
-	// renaming.
-	MayMove func() error
 }
 
 // Tree is a destination.
@@ -58,6 +54,10 @@ type Tree struct {
 	// SourceChanged reports whether the source's file has changed since it was copied to
 	// the file there, in dir. Only a run with a Source needs it.
 	SourceChanged func(dir *fsys.Dir, there, source fsys.Info) bool
+
+	// MayMove, if set, is called before the bad file path is renamed. An error prevents the
+	// renaming.
+	MayMove func(path string) error
 }
 
 // Source is the tree that was copied.

@@ -107,14 +107,14 @@ func (w *worker) readTree(i int, j *job) {
 	switch {
 	case w.ctx.Err() != nil:
 	case err != nil:
-		w.fail(i, j.path, Unreadable, w.setAside(fmt.Errorf("reading it back: %w", err), dir, name, info))
+		w.fail(i, j.path, Unreadable, w.setAside(i, j.path, fmt.Errorf("reading it back: %w", err), dir, name, info))
 	case bytes.Equal(have, want):
 		j.files[i].good, j.files[i].cached = true, cached
 		w.update(i, func(t *Result) { t.count(1, cached) })
 	default:
 		err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
 			w.Algorithm, w.Algorithm.Text(have), w.Algorithm.Text(want))
-		w.fail(i, j.path, Differs, w.setAside(err, dir, name, info))
+		w.fail(i, j.path, Differs, w.setAside(i, j.path, err, dir, name, info))
 	}
 }
 
@@ -178,7 +178,7 @@ func (w *worker) compareSource(j *job) {
 		}
 		w.update(i, func(t *Result) { t.count(-1, f.cached) })
 		err = errors.New("the source, read again, is not what was copied")
-		w.fail(i, j.path, Differs, w.setAside(err, dir, name, there))
+		w.fail(i, j.path, Differs, w.setAside(i, j.path, err, dir, name, there))
 	}
 }
 

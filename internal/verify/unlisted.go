@@ -2,7 +2,9 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -69,10 +71,15 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	if v.tree.bag != nil && bag.InPayload(path) { // checkBag reports it
 		return
 	}
-	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.Has(path) || v.isManifest(d, name) || v.tree.hides(path, false) {
+	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.Has(path) || v.tree.hides(path, false) {
 		return
 	}
-	v.run.unlisted(v.tree, Unlisted, path, nil)
+	switch isManifest, err := v.isManifest(d, name); {
+	case err != nil:
+		v.run.unlisted(v.tree, Failure, path, err)
+	case !isManifest:
+		v.run.unlisted(v.tree, Unlisted, path, nil)
+	}
 }
 
 // isLeftover reports whether a name is one that an unfinished copy leaves. Files that a
@@ -88,14 +95,17 @@ func (t *tree) isMarker(name string) bool {
 }
 
 // isManifest reports whether the file is one of the manifests that verify has opened.
-func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) bool {
+func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) (bool, error) {
 	dir, err := d.Acquire()
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer d.Release()
 	info, err := dir.Lstat(name)
-	return err == nil && v.tree.ids[info.ID]
+	if errors.Is(err, fs.ErrNotExist) { // removed since the directory was listed
+		err = nil
+	}
+	return v.tree.ids[info.ID], err
 }
 
 func (v *unlistedVisitor) Failed(d *walk.Dir, name string, err error) {

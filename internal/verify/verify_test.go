@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -170,6 +171,30 @@ func TestWindowsSeparators(t *testing.T) {
 	require.Equal(t, []string{`MISSING d\b`, `OK d\c`, "UNLISTED d/b", "UNLISTED d/c"}, reported)
 	require.EqualValues(t, 1, s.Missing)
 	require.EqualValues(t, 2, s.Unlisted)
+}
+
+// If the manifest cannot be described while the tree is listed, it does not count as a file that no
+// manifest lists.
+func TestUnlistedBesideAManifestThatCannotBeDescribed(t *testing.T) {
+	dir := tree(t, map[string]string{"a": "A", "SHA256SUMS": sha("A") + "  a\n"})
+	for n := int64(0); ; n++ {
+		var calls atomic.Int64
+		sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("SHA256SUMS", func(fsys.Call) error {
+			if calls.Add(1) == n+1 {
+				return syscall.EIO
+			}
+			return nil
+		}), fsys.OpStat)}
+		reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Unlisted: true, FS: sys})
+		require.NotContains(t, reported, "UNLISTED SHA256SUMS")
+		if calls.Load() <= n {
+			require.NoError(t, err)
+			require.Zero(t, s.Errors)
+			require.Positive(t, n)
+			return
+		}
+		require.True(t, err != nil || s.Errors == 1, "call %d", n)
+	}
 }
 
 // BagIt encodes "%", and many programs do not.
