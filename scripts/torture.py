@@ -257,7 +257,7 @@ def run(command, at, calls, decide, stdin=None, limit=60):
                     if what == SHORT:
                         try:
                             done = asked.do_part(pidfd)
-                        except ProcessLookupError: # it has ended meanwhile
+                        except ProcessLookupError:  # it has ended meanwhile
                             done = None
                         if done is not None:
                             value, flags = done, 0

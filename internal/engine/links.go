@@ -229,8 +229,8 @@ func (r *run) isApart(e *entry, p *transfer, g *linkGroup) (bool, error) {
 }
 
 // toCompare returns the group's primary at the transfer's destination if it has to be compared
-// before it may replace a file. That it is up to date follows from its size and time only. It may
-// have other content, and the file that is replaced may be the only right one.
+// before it may replace a file. Only its size and time show that it is up to date. It may have
+// other content, and the file that is replaced may be the only right one.
 func (g *linkGroup) toCompare(p *transfer) *primary {
 	if l := &g.primaries[p.target.index]; !l.compared {
 		return l
