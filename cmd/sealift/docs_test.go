@@ -356,7 +356,7 @@ func runInWorld(t *testing.T, page string, runs []docRun) (outputs []docOutput) 
 		fmt.Fprintf(&driver, "timeout 300 bash -eo pipefail -c %s </dev/null 2>&1; printf '%s%%d\\n' $?\n", quoted, end)
 		driver.WriteString("cd \"$(cat /dev/shm/directory)\"\n")
 	}
-	cmd := exec.CommandContext(t.Context(), "unshare", "--mount", //nolint:gosec // ours
+	cmd := exec.CommandContext(t.Context(), filepath.Join(docsRoot, "scripts", "apart"), //nolint:gosec // ours
 		filepath.Join(docsRoot, "testdata", "docs", "world.sh"),
 		strings.TrimSuffix(path.Base(page), ".md"), "bash", "-c", driver.String())
 	cmd.Env = append(os.Environ(), "SEALIFT="+program, "WORLD="+t.TempDir(), "GORACE=atexit_sleep_ms=0")

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -131,13 +130,8 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 		if kind == "casefold" {
 			format = []string{"mkfs.ext4", "-q", "-O", "casefold", image}
 		}
-		// mkfs.btrfs inspects all loop devices, and fails if another test detaches one meanwhile.
-		_, err := run(format[0], format[1:]...)
-		for try := 1; err != nil && try < 3; try++ {
-			time.Sleep(time.Second)
-			_, err = run(format[0], format[1:]...)
-		}
-		if err != nil {
+		// mkfs.btrfs inspects all mounts, and fails if another test detaches the device of one meanwhile.
+		if _, err := run(filepath.Join(docsRoot, "scripts", "apart"), format...); err != nil {
 			return nil, err
 		}
 		if _, err := run("mount", "-o", "loop", image, dir); err != nil {

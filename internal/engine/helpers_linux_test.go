@@ -59,7 +59,7 @@ func cloneDisk(t *testing.T, kind string) (path string) {
 	require.NoError(t, os.WriteFile(image, nil, 0o600))
 	require.NoError(t, os.Truncate(image, 300<<20))
 	require.NoError(t, os.Mkdir(path, 0o755))
-	for _, args := range [][]string{{"mkfs." + kind, "-q", image}, {"mount", "-o", "loop", image, path}} {
+	for _, args := range [][]string{{"../../scripts/apart", "mkfs." + kind, "-q", image}, {"mount", "-o", "loop", image, path}} {
 		if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
 			t.Skipf("%v: %v %s", args, err, out)
 		}

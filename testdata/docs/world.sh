@@ -3,7 +3,7 @@
 # in it:
 #
 #   SEALIFT=/path/to/sealift WORLD=/an/empty/directory \
-#       unshare --mount testdata/docs/world.sh PAGE COMMAND...
+#       scripts/apart testdata/docs/world.sh PAGE COMMAND...
 #
 # It needs root, and a mount namespace of its own, with which everything goes. /dev,
 # /home, /media, /mnt, /srv and /tmp are in memory there, with what is made below. The
@@ -35,12 +35,6 @@ need() {
 }
 stand_in() { { echo '#!/bin/sh'; cat; } >"/mnt/.bin/$1" && chmod +x "/mnt/.bin/$1"; }
 
-# What others have mounted is here as well, and they could not do away with it.
-awk -v places="^(/dev/shm|${TMPDIR:-/tmp})/" '$2 ~ places { print $2 }' /proc/self/mounts | tac | while read -r there; do
-	there=$(printf %b "$there") # \040 is a blank
-	[[ $repository/ == "$there"/* || $there == "${DISKS:-/nowhere}"/* ]] || umount -cl "$there" ||
-		! mountpoint -q "$there" # its owner removed it in the meantime
-done
 mount -t tmpfs -o size=4g,mode=755 world "$WORLD"
 for dir in "${covered[@]}"; do mkdir -p "$WORLD$dir"; done
 chmod 1777 "$WORLD/tmp"
