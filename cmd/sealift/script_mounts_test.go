@@ -131,7 +131,7 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 			format = []string{"mkfs.ext4", "-q", "-O", "casefold", image}
 		}
 		// mkfs.btrfs inspects all mounts, and fails if another test detaches the device of one meanwhile.
-		if _, err := run(filepath.Join(docsRoot, "scripts", "apart"), format...); err != nil {
+		if _, err := run("../../scripts/apart", format...); err != nil {
 			return nil, err
 		}
 		if _, err := run("mount", "-o", "loop", image, dir); err != nil {
