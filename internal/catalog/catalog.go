@@ -122,7 +122,7 @@ func (c *Catalog) keptDigests(file string) (digests hash.Digests, complete bool)
 		return c.keptInBag(file)
 	}
 	if c.history != nil {
-		digests = c.history.listed(file, len(c.opts.Hashes))
+		digests, _ = c.history.listed(file, len(c.opts.Hashes)) // Contradicts reports what cannot be read
 		lines, _ := c.keptInLines(file)
 		for slot, d := range lines {
 			if digests[slot] == nil {

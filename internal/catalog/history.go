@@ -65,35 +65,43 @@ func (h *history) close() {
 }
 
 // listed returns the digests of a file in the histories of the destination, nil for each
-// hash that they do not have.
-func (h *history) listed(file string, hashes int) hash.Digests {
-	digests := make(hash.Digests, hashes)
+// hash that they do not have. The error is that of reading their lines.
+func (h *history) listed(file string, hashes int) (digests hash.Digests, err error) {
+	digests = make(hash.Digests, hashes)
 	for slot, index := range h.index {
-		if found, err := index.Listing(file); err == nil && len(found.Digests) > 0 {
+		found, failed := index.Listing(file)
+		if failed != nil {
+			err = cmp.Or(err, fmt.Errorf("the history of the destination: %w", failed))
+		} else if len(found.Digests) > 0 {
 			digests[slot] = found.Digests[0]
 		}
 	}
-	return digests
+	return digests, err
 }
 
-// InHistory reports whether the histories of the destination list a file.
+// InHistory reports whether the histories of the destination list a file, or cannot be read.
 func (c *Catalog) InHistory(file string) bool {
-	return c.history != nil && slices.ContainsFunc(c.history.listed(file, len(c.opts.Hashes)), func(d []byte) bool { return d != nil })
+	if c.history == nil {
+		return false
+	}
+	known, err := c.history.listed(file, len(c.opts.Hashes))
+	return err != nil || slices.ContainsFunc(known, func(d []byte) bool { return d != nil })
 }
 
 // Contradicts reports whether the histories of the destination list a file with another
 // digest than one of these. Then its content must not be recorded under that path. Without
 // digests it returns false.
-func (c *Catalog) Contradicts(file string, digests hash.Digests) bool {
+func (c *Catalog) Contradicts(file string, digests hash.Digests) (bool, error) {
 	if c.history == nil || digests == nil {
-		return false
+		return false, nil
 	}
-	for slot, known := range c.history.listed(file, len(digests)) {
-		if known != nil && !bytes.Equal(known, digests[slot]) {
-			return true
+	listed, err := c.history.listed(file, len(digests))
+	for slot, d := range digests {
+		if known := listed[slot]; known != nil && !bytes.Equal(known, d) {
+			return true, nil
 		}
 	}
-	return false
+	return false, err
 }
 
 // WriteHistory copies the histories of the source and writes the generations of the run,

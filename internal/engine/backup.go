@@ -80,7 +80,7 @@ func (t *target) openBackup(r *run) error {
 	if err != nil {
 		return err
 	}
-	if info.ID.Dev != t.dev {
+	if info.ID.Dev != t.id.Dev {
 		return refuse("is on another file system than the destination; files are kept there by hard links")
 	}
 	if r.opts.DryRun { // the probe would create a link

@@ -72,7 +72,7 @@ func (r *run) startBackground() {
 		t.checkpointsEnded = make(chan struct{})
 		t.flushAsked = make(chan struct{}, 1)
 		if r.opts.DirtyWindow != DirtyWindowOff && !t.root.InMemory() {
-			d := devices[t.dev]
+			d := devices[t.id.Dev]
 			if d == nil {
 				d = &device{Gauged: pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{
 					Window: max(r.opts.DirtyWindow, 0),
@@ -82,7 +82,7 @@ func (r *run) startBackground() {
 				if r.opts.rotational(t.root) {
 					d.turn = make(chan struct{}, 1)
 				}
-				devices[t.dev] = d
+				devices[t.id.Dev] = d
 				r.devices = append(r.devices, d)
 			}
 			d.Copies++

@@ -207,7 +207,7 @@ func (r *run) contradictsHistory(e *entry, p *transfer, digests hash.Digests) (b
 		}
 		digests = e.digests
 	}
-	return c.Contradicts(file, digests), nil
+	return c.Contradicts(file, digests)
 }
 
 // readDigests reads the entry in the source and sets its digests, for a dry run.

@@ -168,7 +168,11 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if err := r.checkAccepted(e, p); err != nil {
 		return err
 	}
-	if p.target.catalog.Contradicts(e.manifestPath(p), e.digests) {
+	contradicts, err := p.target.catalog.Contradicts(e.manifestPath(p), e.digests)
+	if err != nil {
+		return inStage(failure.StageManifest, err)
+	}
+	if contradicts {
 		r.abort(p)
 		p.finish(targetResult{done: outConflict, conflict: errListed})
 		return nil

@@ -38,7 +38,7 @@ func (r *run) measureSpace() {
 func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	for _, t := range r.targets {
-		shares := t.dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
+		shares := t.id.Dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
 		if a := t.space.available; a >= 0 && !shares && !t.isDropped() && r.needOn(t, total) > a {
 			t.space.created = t.createdBytes.Load()
 			tight = append(tight, t)
@@ -108,7 +108,7 @@ func (r *run) warnSpace(targets []*target) {
 func (r *run) needOn(t *target, total int64) (needed int64) {
 	for _, other := range r.targets {
 		switch {
-		case other.dev != t.dev || other.isDropped():
+		case other.id.Dev != t.id.Dev || other.isDropped():
 		case total >= 0:
 			needed += total
 		default:
@@ -137,7 +137,7 @@ func (r *run) withSpace(t *target, path string, err error) error {
 	if dir.LacksInodes() {
 		return fmt.Errorf("%w (no inodes free, %s free)", err, units.Size(now))
 	}
-	if info, statErr := dir.Stat(); statErr == nil && info.ID.Dev != t.dev {
+	if info, statErr := dir.Stat(); statErr == nil && info.ID.Dev != t.id.Dev {
 		return fmt.Errorf("%w (%s free there)", err, units.Size(now))
 	}
 	free := max(t.space.available-t.createdBytes.Load(), now)

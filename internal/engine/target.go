@@ -54,9 +54,9 @@ type target struct {
 	fileSystems fileSystems // found so far: root's, and those that are mounted below it
 	system      *fileSystem // root's; nil in a dry run if root does not exist
 
-	wholeFS     bool   // flush file systems completely, where syncfs is reliable
-	drivesLater bool   // separate syncs leave the write caches of the drives to syncDrives
-	dev         uint64 // the device number of root
+	wholeFS     bool    // flush file systems completely, where syncfs is reliable
+	drivesLater bool    // separate syncs leave the write caches of the drives to syncDrives
+	id          fsys.ID // of root
 
 	leftAlone *nameSet // paths of conflicts of the attempt whose finish record a task replaces; nil for none
 
@@ -91,7 +91,7 @@ func (t *target) place() timing.Place { return timing.Destination(t.index) }
 // created an entry of that name. If the result is false, another user has replaced it by a directory,
 // or by a link to a file outside. isOwnWork does not compare owners on file systems mounted below.
 func (t *target) isOwnWork(have fsys.Info) bool {
-	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.dev)
+	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.id.Dev)
 }
 
 // drop stops the run from writing to the destination, and reports why, once. If no

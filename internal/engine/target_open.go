@@ -196,7 +196,7 @@ func (t *target) probe(r *run) error {
 	}
 	t.drivesLater = r.opts.Sync == SyncEnd
 	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
-	t.dev = info.ID.Dev
+	t.id = info.ID
 	t.system, err = t.findFileSystem(r, t.root, info)
 	return inStep("no file can be made in it", err)
 }

@@ -20,7 +20,7 @@ func (r *run) verify(targets []*target) {
 		if t.catalog.Lists() {
 			listing = append(listing, t)
 			o.Trees = append(o.Trees, readback.Tree{
-				Root: t.root, Device: t.dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
+				Root: t.root, Device: t.id.Dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 				MayMove: func(path string) error {
 					if err := r.mode.mayCommit(); err != nil {

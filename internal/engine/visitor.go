@@ -49,10 +49,7 @@ func (r *run) isDestination(d *walk.Dir) bool {
 		return false
 	}
 	for _, t := range r.targets {
-		if t.root == nil {
-			continue
-		}
-		if info, err := t.root.Stat(); err == nil && info.ID == d.Info.ID {
+		if t.root != nil && t.id == d.Info.ID {
 			r.reportSource(d.Path(), failure.StageScan, errReached)
 			return true
 		}

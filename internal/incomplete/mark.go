@@ -73,9 +73,15 @@ func (j *Job) mark(m *Missing) error {
 			continue
 		}
 		commit := p.Commit
-		if id, ok := own[name]; ok && j.exists(name, id) {
-			commit = p.CommitReplacing
-			delete(own, name)
+		if id, ok := own[name]; ok {
+			stays, err := j.leadsTo(name, id)
+			if err != nil {
+				return err
+			}
+			if stays {
+				commit = p.CommitReplacing
+				delete(own, name)
+			}
 		}
 		err := commit(name)
 		if errors.Is(err, fs.ErrExist) {
@@ -108,10 +114,11 @@ func (j *Job) Unmark() error {
 // remove removes markers and syncs the destination's root.
 func (j *Job) remove(own map[string]fsys.ID) error {
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		if !j.exists(name, own[name]) {
-			continue
+		stays, err := j.leadsTo(name, own[name])
+		if stays {
+			err = j.Root.Remove(name)
 		}
-		if err := j.Root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s cannot be removed: %w", quote.Name(name), err)
 		}
 	}
@@ -121,10 +128,13 @@ func (j *Job) remove(own map[string]fsys.ID) error {
 	return j.Root.Sync()
 }
 
-// exists reports whether a name still leads to the same file.
-func (j *Job) exists(name string, id fsys.ID) bool {
+// leadsTo reports whether a name still leads to the same file.
+func (j *Job) leadsTo(name string, id fsys.ID) (bool, error) {
 	now, err := j.Root.Lstat(name)
-	return err == nil && now.ID == id
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && now.ID == id, err
 }
 
 // own returns the markers with the head of this job.

@@ -177,6 +177,39 @@ func TestMarkersWithoutTheSource(t *testing.T) {
 	require.Len(t, d.markers(), 2)
 }
 
+// If the device cannot describe a marker, at whatever time, Mark and Unmark report that and
+// leave the marker.
+func TestAMarkerThatCannotBeExamined(t *testing.T) {
+	for _, job := range []func(*trees) error{
+		func(d *trees) error { return d.Unmark() },
+		func(d *trees) error { return d.Mark(&Missing{Cut: true}) },
+	} {
+		for number := 1; ; number++ {
+			d := newTrees(t, t.TempDir())
+			d.mark()
+			boom := errors.New("boom")
+			described := 0
+			d.Root.FS().Fault = func(c fsys.Call) error {
+				if c.Op == fsys.OpStat && c.Name == first {
+					if described++; described == number {
+						return boom
+					}
+				}
+				return nil
+			}
+			err := job(d)
+			d.Root.FS().Fault = nil
+			if described < number {
+				require.NoError(t, err)
+				require.Greater(t, number, 1)
+				break
+			}
+			require.ErrorIs(t, err, boom)
+			require.Equal(t, map[string]string{first: quote.Name(d.src)}, d.markers())
+		}
+	}
+}
+
 // With Sync, the marker is synced before it gets its name, and the directory after that.
 func TestMarkersAreSynced(t *testing.T) {
 	d := newTrees(t, t.TempDir())
