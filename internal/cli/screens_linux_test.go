@@ -291,19 +291,32 @@ func TestScreensOfReadingBack(t *testing.T) {
 	s.golden("copy-verify-end")
 }
 
-// The second disk is full during the copy. The copy to the first one goes on.
+// The second disk is full during the copy. The copy to the first one goes on. At that time, the
+// disk has a directory, but no complete file.
 func TestScreensOfAFullDisk(t *testing.T) {
 	enter(t, card())
-	g := newGate()
+	g, half, small := newGate(), newGate(), newGate()
 	defer g.open()
+	defer half.open()
+	defer small.open()
 	large := func(c fsys.Call) bool {
 		return !strings.Contains(c.Path, "journal") && !strings.Contains(c.Path, "audio")
 	}
 	sys := &fsys.FS{Fault: faultfs.All(
-		onPath(fsys.OpWrite, "disk2", faultfs.When(large, faultfs.From(20, faultfs.Fail(syscall.ENOSPC)))),
+		onPath(fsys.OpWrite, "disk2", faultfs.When(large, faultfs.From(20, func(fsys.Call) error {
+			<-half.opened
+			return syscall.ENOSPC
+		}))),
+		onPath(fsys.OpRead, "card/audio", faultfs.OnIndex(9, func(fsys.Call) error {
+			half.open()
+			return nil
+		})),
 		g.holds(fsys.OpRead, "card/audio", 10),
+		small.holds(fsys.OpRead, "card/notes.txt", 0),
 	)}
-	s := begin(t, 80, 24, sys, "copy --workers 2 card disk1 -o disk2")
+	s := begin(t, 80, 24, sys, "copy --workers 3 card disk1 -o disk2")
+	s.await(`'disk2' +dropped: `)
+	small.open()
 	s.await(`'disk2' +dropped: (.|\n)*wav'$`)
 	s.await(`7.31 MB/9.00 MB +2/3 files`)
 	s.golden("full-disk")
