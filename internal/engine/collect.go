@@ -188,6 +188,9 @@ func (r *run) recordAt(f *result, t targetResult) {
 	if t.digests != nil {
 		t.target.toVerify.add(1, f.size)
 	}
+	if r.opts.Verify != VerifyOff && (t.done == outCreated || t.done == outReplaced || t.done == outLinked) {
+		t.target.written.Add(t.name)
+	}
 	if !r.opts.DryRun && t.target.catalog != nil {
 		r.recordLine(f, t)
 	}

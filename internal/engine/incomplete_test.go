@@ -62,7 +62,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 				var c counters.Set
 				run(atVerifying(&c, func() { spoil(t, filepath.Join(dst, "z")) }), &c)
 			},
-			lines: []string{`'z': verify: what is there is not what was written`},
+			lines: []string{`'z': verify: the device returned other data`},
 		},
 		"full destination": {
 			fail: func(t *testing.T, _, _ string, run func(*fsys.FS, *counters.Set)) {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
@@ -69,6 +70,7 @@ type target struct {
 	conflicting int64        // regular files that are conflicts
 	ignored     int64        // files of present that the destination's history leaves out
 	toVerify    amount       // the files that verifying will read
+	written     lookup.Set   // paths of the files that this run created or replaced; only for verifying
 	digests     hash.Digests // of the file, in a copy of a single file
 	counts      Counts
 	copied      Copied

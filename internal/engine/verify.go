@@ -11,8 +11,8 @@ import (
 )
 
 // verify reads the files of the given destinations again, after all of them have been flushed
-// to their devices. It reports files that differ from what the run has read, and drops them
-// from the manifests.
+// to their devices. It reports files that differ from their lines. Those that readback has set
+// aside are dropped from the manifests.
 func (r *run) verify(targets []*target) {
 	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
 	var listing []*target
@@ -21,6 +21,7 @@ func (r *run) verify(targets []*target) {
 			listing = append(listing, t)
 			o.Trees = append(o.Trees, readback.Tree{
 				Root: t.root, Device: t.id.Dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
+				Written:       t.written.Has,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 				MayMove: func(path string) error {
 					if err := r.mode.mayCommit(); err != nil {
@@ -52,16 +53,15 @@ func (r *run) verify(targets []*target) {
 		}
 		return gone
 	}
-	if r.opts.Verify == VerifyFull {
-		source, info, err := r.route.OpenSource() // the copy has closed it
-		if err != nil {
-			r.report(fileEvent(EventFailed, "", "", failure.StageVerify, err))
-			if r.stopped() {
-				return
-			}
-		} else {
-			defer source.Close()
-			o.Source = &readback.Source{Root: source, Device: info.ID.Dev, File: r.route.Name}
+	source, info, err := r.route.OpenSource() // the copy has closed it
+	switch {
+	case err == nil:
+		defer source.Close()
+		o.Source = &readback.Source{Root: source, Device: info.ID.Dev, File: r.route.Name, Full: r.opts.Verify == VerifyFull}
+	case r.opts.Verify == VerifyFull:
+		r.report(fileEvent(EventFailed, "", "", failure.StageVerify, err))
+		if r.stopped() {
+			return
 		}
 	}
 	results := readback.Run(ctx, o)

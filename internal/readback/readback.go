@@ -5,9 +5,9 @@
 //	   (merged by path)  └─────▶ workers of device 2 ...
 //
 // A job is one path. Each device has its own workers, so trees on different devices are
-// read at the same time. The last worker to finish a job compares the source with the
-// trees. A bad file is renamed and reported; Run returns the paths that no manifest may
-// list.
+// read at the same time. The last worker to finish a job judges its files. A file that differs
+// from its line is renamed only if this run wrote it, or if the source still matches the line:
+// otherwise the file may be the last good copy. Run returns the paths that no manifest may list.
 package readback
 
 import (
@@ -27,7 +27,7 @@ import (
 // Options say which trees to read and how.
 type Options struct {
 	Trees     []Tree
-	Source    *Source // nil if it is not read again
+	Source    *Source // nil if it cannot be read again
 	Algorithm hash.Algorithm
 	Workers   int        // per device
 	Pipe      *pipe.Pipe // its counter of bytes is not used
@@ -55,6 +55,10 @@ type Tree struct {
 	// the file there, in dir. Only a run with a Source needs it.
 	SourceChanged func(dir *fsys.Dir, there, source fsys.Info) bool
 
+	// Written reports whether this run wrote the file path. Run makes one call at a time. If
+	// it is nil, the run wrote all files.
+	Written func(path string) bool
+
 	// MayMove, if set, is called before the bad file path is renamed. An error prevents the
 	// renaming.
 	MayMove func(path string) error
@@ -65,6 +69,9 @@ type Source struct {
 	Root   *fsys.Dir
 	Device uint64
 	File   string // the name of a single file in Root, "" for a tree
+	// Full: each file is read again. Otherwise only those are that decide whether a bad file
+	// of a tree is renamed.
+	Full bool
 }
 
 // Finding is a file that Run cannot confirm as good.
@@ -140,7 +147,7 @@ type run struct {
 	*Options
 	ctx    context.Context
 	linked linkedDigests
-	moving sync.Mutex // held while a bad file is renamed, because its directory is changed and restored
+	moving sync.Mutex // held while a bad file is renamed, because its directory is changed and restored; and for Tree.Written
 	mu     struct {
 		sync.Mutex
 		results []Result
@@ -181,7 +188,7 @@ func (r *run) groups() (list []*group) {
 		g := at(t.Device)
 		g.trees = append(g.trees, i)
 	}
-	if r.Source != nil {
+	if r.Source != nil && r.Source.Full {
 		at(r.Source.Device).source = true
 	}
 	return list
@@ -200,11 +207,15 @@ type job struct {
 type file struct {
 	digest []byte // as listed; nil if the tree does not list the path
 	good   bool
-	cached bool // perhaps read from memory
+	cached bool      // perhaps read from memory
+	bad    error     // why the file that info describes does not match its line
+	kind   Kind      // of bad
+	info   fsys.Info // of the file that was read
 }
 
 // sourceFile is a job's file in the source.
 type sourceFile struct {
+	read    bool   // or it could not be read, which was reported
 	digest  []byte // nil if it cannot be read
 	info    fsys.Info
 	changed bool // while it was read

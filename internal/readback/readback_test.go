@@ -176,7 +176,7 @@ func TestDevicesAreReadAtTheSameTime(t *testing.T) {
 	}
 	results, found := run(t.Context(), &readback.Options{
 		Trees:  []readback.Tree{tree(t, sys(), 1, content, content), tree(t, sys(), 2, content, content)},
-		Source: &readback.Source{Root: content.root(t, sys()), Device: 3},
+		Source: &readback.Source{Root: content.root(t, sys()), Device: 3, Full: true},
 	})
 	require.Empty(t, found.errs)
 	require.EqualValues(t, 2, results[0].Good)
@@ -199,7 +199,7 @@ func TestOneDeviceIsReadByItsOwnWorkers(t *testing.T) {
 	}, fsys.OpOpen, fsys.OpRead)}
 	results, found := run(t.Context(), &readback.Options{
 		Trees:  []readback.Tree{tree(t, sys, 1, content, content), tree(t, sys, 1, content, content)},
-		Source: &readback.Source{Root: content.root(t, sys), Device: 1},
+		Source: &readback.Source{Root: content.root(t, sys), Device: 1, Full: true},
 	})
 	require.Empty(t, found.errs)
 	require.EqualValues(t, 50, results[0].Good)
@@ -219,19 +219,19 @@ func TestTheSourceIsComparedWithTheTrees(t *testing.T) {
 				tree(t, nil, devices[0], lists, lists),
 				tree(t, nil, devices[1], lists, files{"a": "1", "b": "wrong", "c": "3"}),
 			},
-			Source: &readback.Source{Root: files{"a": "1", "b": "another"}.root(t, nil), Device: devices[2]},
+			Source: &readback.Source{Root: files{"a": "1", "b": "another"}.root(t, nil), Device: devices[2], Full: true},
 		})
 		require.Equal(t, map[int]map[string]readback.Kind{
-			0:                  {"b": readback.Differs},
 			1:                  {"b": readback.Differs},
-			readback.TheSource: {"c": readback.Unreadable},
+			readback.TheSource: {"b": readback.Differs, "c": readback.Unreadable},
 		}, found.found)
 		require.Len(t, found.errs, 3, "the tree that is wrong is reported once")
 		for _, r := range results {
 			require.EqualValues(t, 2, r.Good, "c was read well where it is")
 			require.LessOrEqual(t, r.Cached, r.Good)
-			require.Equal(t, []string{"b"}, r.Bad)
 		}
+		require.Empty(t, results[0].Bad, "it matches its line")
+		require.Equal(t, []string{"b"}, results[1].Bad)
 		require.True(t, slices.ContainsFunc(found.errs, func(err error) bool { return err.Error() == failure.ErrVanished.Error() }))
 	}
 }
@@ -243,7 +243,7 @@ func TestAChangedSourceLeavesTheTrees(t *testing.T) {
 	one.SourceChanged = func(_ *fsys.Dir, there, source fsys.Info) bool { return there.Size != source.Size }
 	results, found := run(t.Context(), &readback.Options{
 		Trees:  []readback.Tree{one},
-		Source: &readback.Source{Root: files{"a": "longer"}.root(t, nil), Device: 2},
+		Source: &readback.Source{Root: files{"a": "longer"}.root(t, nil), Device: 2, Full: true},
 	})
 	require.Equal(t, map[int]map[string]readback.Kind{readback.TheSource: {"a": readback.Changed}}, found.found)
 	require.EqualValues(t, 1, results[0].Good)

@@ -16,7 +16,7 @@ import (
 )
 
 // worker reads files one after the other on one device. It can open all trees, because the
-// last worker of a job compares the source with each of them.
+// last worker of a job judges the files of all of them.
 type worker struct {
 	*run
 	group      *group
@@ -84,16 +84,16 @@ func (w *worker) do(j *job) {
 		w.clock.At(timing.Read, timing.Source)
 		w.readSource(j)
 	}
-	if j.left.Add(-1) == 0 && j.source.digest != nil {
-		w.compareSource(j)
+	if j.left.Add(-1) == 0 && w.ctx.Err() == nil {
+		w.judge(j)
 	}
 }
 
-// readTree reads a file of a tree. A bad one is renamed and reported.
+// readTree reads a file of a tree for judge.
 func (w *worker) readTree(i int, j *job) {
 	defer w.Trees[i].Counters.Files.Add(1)
 	defer w.Counters.ReadBack.Files.Add(1)
-	dir, name, f, info, err := open(w.trees[i], j.path)
+	_, _, f, info, err := open(w.trees[i], j.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = errors.New("it is not there any more")
 	}
@@ -103,30 +103,41 @@ func (w *worker) readTree(i int, j *job) {
 	}
 	defer f.Close()
 	have, cached, err := w.read(w.treePipes[i], f, info, w.Trees[i].Place)
-	want := j.files[i].digest
+	got := &j.files[i]
+	got.info, got.cached = info, cached
 	switch {
 	case w.ctx.Err() != nil:
 	case err != nil:
-		w.fail(i, j.path, Unreadable, w.setAside(i, j.path, fmt.Errorf("reading it back: %w", err), dir, name, info))
-	case bytes.Equal(have, want):
-		j.files[i].good, j.files[i].cached = true, cached
+		got.kind, got.bad = Unreadable, fmt.Errorf("reading it back: %w", err)
+	case bytes.Equal(have, got.digest):
+		got.good = true
 		w.update(i, func(t *Result) { t.count(1, cached) })
 	default:
-		err = fmt.Errorf("what is there is not what was written: its %s is %s and should be %s",
-			w.Algorithm, w.Algorithm.Text(have), w.Algorithm.Text(want))
-		w.fail(i, j.path, Differs, w.setAside(i, j.path, err, dir, name, info))
+		got.kind, got.bad = Differs, w.differs("the device returned other data", have, got.digest)
 	}
 }
 
-// fail reports a bad file of a tree.
-func (w *worker) fail(i int, path string, kind Kind, err error) {
-	gone := w.Report(Finding{i, path, kind, err})
-	w.update(i, func(t *Result) { t.Bad, t.Gone = append(t.Bad, path), t.Gone || gone })
+// differs returns the error for a file whose digest is not the one of its line.
+func (w *worker) differs(what string, have, want []byte) error {
+	return fmt.Errorf("%s: its %s is %s and should be %s", what, w.Algorithm, w.Algorithm.Text(have), w.Algorithm.Text(want))
 }
 
-// readSource reads the source's file for compareSource.
+// fail reports a bad file of a tree that no manifest may list.
+func (w *worker) fail(i int, path string, kind Kind, err error) {
+	w.report(i, path, kind, err)
+	w.update(i, func(t *Result) { t.Bad = append(t.Bad, path) })
+}
+
+// report reports a bad file of a tree.
+func (w *worker) report(i int, path string, kind Kind, err error) {
+	gone := w.Report(Finding{i, path, kind, err})
+	w.update(i, func(t *Result) { t.Gone = t.Gone || gone })
+}
+
+// readSource reads the source's file for judge.
 func (w *worker) readSource(j *job) {
 	defer w.Counters.ReadBack.Files.Add(1)
+	j.source.read = true
 	path := j.path
 	if w.Source.File != "" {
 		path = w.Source.File
@@ -146,7 +157,7 @@ func (w *worker) readSource(j *job) {
 		return
 	}
 	now, err := dir.Lstat(name)
-	j.source = sourceFile{have, info, err != nil || !now.SameState(info)}
+	j.source = sourceFile{true, have, info, err != nil || !now.SameState(info)}
 }
 
 func (w *worker) failSource(j *job, kind Kind, err error) {
@@ -155,31 +166,84 @@ func (w *worker) failSource(j *job, kind Kind, err error) {
 	}
 }
 
-// compareSource compares the source with the trees. If an unchanged source file has another
-// digest than during the copy, either that reading or this one was wrong. It is unknown
-// which one.
-func (w *worker) compareSource(j *job) {
+// judge compares the files of a job with their lines, after all of them were read.
+func (w *worker) judge(j *job) {
+	for i := range j.files {
+		if j.files[i].bad != nil && !w.isGone(i) {
+			w.judgeBad(i, j)
+		}
+	}
+	if j.source.digest != nil {
+		w.judgeSource(j)
+	}
+}
+
+// judgeBad reports a file of a tree that does not match its line. The file is renamed if this
+// run wrote it, or if the source matches the line.
+func (w *worker) judgeBad(i int, j *job) {
+	f, t := &j.files[i], &w.Trees[i]
+	w.moving.Lock()
+	written := t.Written == nil || t.Written(j.path)
+	w.moving.Unlock()
+	if !written && w.Source != nil && !j.source.read {
+		w.readSourceAlso(j)
+	}
+	switch {
+	case !written && j.source.digest == nil:
+		w.report(i, j.path, f.kind, fmt.Errorf("%w; it was left in place, because the source could not be read to decide whether the file or its line is right", f.bad))
+	case !written && !bytes.Equal(j.source.digest, f.digest):
+		w.report(i, j.path, f.kind, fmt.Errorf("%w; the source differs from the line of the manifest, too, so the file was left in place", f.bad))
+	default:
+		dir, name, err := w.trees[i].Parent(j.path)
+		if err != nil {
+			w.fail(i, j.path, f.kind, f.bad)
+			return
+		}
+		w.fail(i, j.path, f.kind, w.setAside(i, j.path, f.bad, dir, name, f.info))
+	}
+}
+
+// readSourceAlso reads a file of the source that no group reads. The totals of the progress
+// grow by that file.
+func (w *worker) readSourceAlso(j *job) {
+	w.Counters.ReadBack.TotalFiles.Add(1)
+	w.clock.At(timing.Read, timing.Source)
+	w.readSource(j)
+	w.Counters.ReadBack.TotalBytes.Add(max(j.source.info.Size, 0))
+}
+
+// judgeSource reports, once, that the source differs from the line of trees whose own files
+// match it. Nothing is renamed: those files are what their lines say.
+func (w *worker) judgeSource(j *job) {
+	var err error
 	for i, f := range j.files {
 		if !f.good || bytes.Equal(j.source.digest, f.digest) {
 			continue
 		}
-		dir, name, err := w.trees[i].Parent(j.path)
-		var there fsys.Info
-		if err == nil {
-			there, err = dir.Lstat(name)
-		}
-		if err != nil {
+		if changed, err := w.sourceChanged(i, j); err != nil {
 			w.fail(i, j.path, Unreadable, err)
 			continue
-		}
-		if j.source.changed || w.Trees[i].SourceChanged(dir, there, j.source.info) {
+		} else if changed {
 			w.failSource(j, Changed, errors.New("it has changed since it was copied"))
 			return
 		}
 		w.update(i, func(t *Result) { t.count(-1, f.cached) })
-		err = errors.New("the source, read again, is not what was copied")
-		w.fail(i, j.path, Differs, w.setAside(i, j.path, err, dir, name, there))
+		err = fmt.Errorf("%w; the copy matches that line and was left in place",
+			w.differs("the source, read again, differs from the line of the manifest", j.source.digest, f.digest))
 	}
+	if err != nil {
+		w.failSource(j, Differs, err)
+	}
+}
+
+// sourceChanged reports whether the source's file has changed since it was copied to a tree.
+func (w *worker) sourceChanged(i int, j *job) (bool, error) {
+	dir, name, err := w.trees[i].Parent(j.path)
+	if err != nil {
+		return false, err
+	}
+	there, err := dir.Lstat(name)
+	return err == nil && (j.source.changed || w.Trees[i].SourceChanged(dir, there, j.source.info)), err
 }
 
 // open opens the regular file at path. dir stays open until the next call.
