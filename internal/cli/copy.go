@@ -215,7 +215,11 @@ func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
 	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 	s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
 	s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
+	s.BoolVar(&o.AllowUnmounted, "allow-unmounted", false, allowUnmountedHelp)
 }
+
+// allowUnmountedHelp is the help of --allow-unmounted.
+const allowUnmountedHelp = "use a path below /media, /run/media, /Volumes or a mount point of /etc/fstab although no volume is mounted there"
 
 // speedFlags defines the flags about speed that each task of a plan has, too.
 func (f *copyFlags) speedFlags(s *pflag.FlagSet) {

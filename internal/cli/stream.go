@@ -127,6 +127,7 @@ func (f *streamFlags) groups() []flagGroup {
 			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep the rest of an output behind the new data")
 			s.Var(newChoice(&f.sync, engine.SyncModes.Without(engine.SyncFile)), "sync", "`MODE`: flush data to the device: end or none")
 			s.Lookup("sync").NoOptDefVal = "end"
+			s.BoolVar(&o.AllowUnmounted, "allow-unmounted", false, allowUnmountedHelp)
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
 			bwlimitFlag(s, &o.BytesPerSecond, "read")

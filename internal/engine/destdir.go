@@ -190,7 +190,7 @@ func (dd *destDir) recognize(r *run, info fsys.Info) error {
 		dd.fresh = true // an interrupted run created it
 	}
 	switch {
-	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID:
+	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID || t.ShowsSource(dd.src.Path()):
 		return errIsSource
 	case t.backup.is(info.ID):
 		return errIsBackup
@@ -198,9 +198,10 @@ func (dd *destDir) recognize(r *run, info fsys.Info) error {
 	return nil
 }
 
-// errIsSource is the error for a destination directory that is the source's root, or that is the
-// same directory as its counterpart in the source. That happens if SRC is inside DST, or with a bind
-// mount. Copying into the directory would replace files of the source.
+// errIsSource is the error for a destination directory that is the source's root, the same
+// directory as its counterpart in the source, or a part of the source that is mounted there. That
+// happens if SRC is inside DST, or with a bind mount. Copying into the directory would replace files
+// of the source.
 var errIsSource = errors.New("this directory of the destination is a directory of the source, so nothing was copied into it; choose another destination")
 
 // errIsBackup is the error for a destination directory in which the run keeps replaced files.

@@ -155,7 +155,7 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 func (o *Options) places() route.Options {
 	return route.Options{
 		Source: o.Source, Targets: o.Targets, Hashes: o.Hashes[:o.lines()], Manifest: o.Manifest,
-		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, FS: o.FS,
+		Backup: o.BackupDir, Filtered: o.Filter != nil || o.Only != nil, AllowUnmounted: o.AllowUnmounted, FS: o.FS,
 	}
 }
 

@@ -52,8 +52,9 @@ type Options struct {
 	DirtyWindow int64 // bytes of unwritten data per destination device, or DirtyWindowAuto or DirtyWindowOff
 	Cache       pipe.CacheMode
 
-	DryRun   bool
-	FailFast bool
+	DryRun         bool
+	AllowUnmounted bool // copy also where a volume is mounted usually, and none is
+	FailFast       bool
 
 	FS *fsys.FS // nil for the real file system; tests inject others
 

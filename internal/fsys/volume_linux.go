@@ -51,23 +51,6 @@ func mountOf(mounts string, id uint64) (fileSystem, dir, source string) {
 	return "", "", ""
 }
 
-// unescape replaces escaped bytes. Each has four characters: prefix, and its number to the
-// base. The kernel escapes a space as "\040", udev as "\x20".
-func unescape(s, prefix string, base int) string {
-	var sb strings.Builder
-	for i := 0; i < len(s); i++ {
-		if strings.HasPrefix(s[i:], prefix) && i+3 < len(s) {
-			if n, err := strconv.ParseUint(s[i+len(prefix):i+4], base, 8); err == nil {
-				sb.WriteByte(byte(n))
-				i += 3
-				continue
-			}
-		}
-		sb.WriteByte(s[i])
-	}
-	return sb.String()
-}
-
 // addDevice adds the properties that udev and sysfs have of a block device, named "8:1". In
 // containers without udev, only those of the disk are known.
 func (v *Volume) addDevice(sysfs, udev, device string) {

@@ -30,7 +30,9 @@ type Options struct {
 	// Payload is the directory in each target that is written, if each is going to be a
 	// bag. Otherwise it is "".
 	Payload string
-	FS      *fsys.FS // nil for the system's files
+	// AllowUnmounted: paths may be where a volume is mounted usually, and none is.
+	AllowUnmounted bool
+	FS             *fsys.FS // nil for the system's files
 }
 
 // Route is the result: the directory to read, the directories to write, and the names in
@@ -57,7 +59,8 @@ type Destination struct {
 	FS     *fsys.FS
 
 	id     fsys.ID
-	closed error // why an existing Dir cannot be opened
+	closed error    // why an existing Dir cannot be opened
+	shown  []string // see ShowsSource
 }
 
 // Resolve resolves the paths. The error is a *failure.RefusedError.
@@ -104,6 +107,9 @@ func Resolve(o Options) (*Route, error) {
 			}
 		}
 		rt.Destinations = append(rt.Destinations, d)
+	}
+	if err := rt.checkMounts(&o); err != nil {
+		return nil, err
 	}
 	if err := checkManifests(&o, rt, src); err != nil {
 		return nil, err

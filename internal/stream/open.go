@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/route"
 )
 
 // standard is the name of standard input and output.
@@ -27,6 +28,13 @@ func (r *run) open() error {
 	r.seek, ok[2] = o.Seek.in(o.BlockSize)
 	if o.Count != nil && !ok[0] || !ok[1] || !ok[2] {
 		return failure.Refuse("so many blocks are more bytes than 64 bits can count")
+	}
+	for _, name := range o.Outputs {
+		if name != standard && !o.AllowUnmounted {
+			if err := route.RefuseUnmountedFile("output", name); err != nil {
+				return err
+			}
+		}
 	}
 	r.outputs = make([]*output, len(o.Outputs))
 	// Opening a fifo waits for the other end, so fifos are opened last.

@@ -30,8 +30,10 @@ type Options struct {
 
 	NoTruncate bool // keep the content of an output after the end of the stream
 	Sparse     bool // make holes of zeros
-	Unsynced   bool // do not flush outputs to their devices
-	Cache      pipe.CacheMode
+	// AllowUnmounted: outputs may be where a volume is mounted usually, and none is.
+	AllowUnmounted bool
+	Unsynced       bool // do not flush outputs to their devices
+	Cache          pipe.CacheMode
 
 	Hashes   []hash.Algorithm
 	Manifest string // the file to write, as the user named it; see catalog.File; "" for none

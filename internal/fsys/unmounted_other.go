@@ -1,0 +1,6 @@
+//go:build !darwin && !freebsd
+
+package fsys
+
+// mountedAt returns "": Linux has a mount table, and Windows has no directory for disks.
+func mountedAt(string) string { return "" }
