@@ -25,6 +25,7 @@ func planned(o *Options) shard.Options {
 		Verify:         o.Verify.String(),
 		SourceManifest: o.SourceManifest.String(),
 		OneFileSystem:  o.OneFileSystem,
+		AllowUnmounted: o.AllowUnmounted,
 	}
 	o.Filter.Each(func(include bool, pattern string) {
 		p.Rules = append(p.Rules, shard.Rule{Exclude: !include, Pattern: shard.Text(pattern)})
@@ -40,11 +41,12 @@ func planned(o *Options) shard.Options {
 // selected.
 func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	o := &Options{
-		Source:        string(p.Source.Path),
-		Hashes:        slices.Clone(p.Options.Hashes),
-		Manifest:      string(p.Options.Manifest),
-		BackupDir:     string(p.Options.BackupDir),
-		OneFileSystem: p.Options.OneFileSystem,
+		Source:         string(p.Source.Path),
+		Hashes:         slices.Clone(p.Options.Hashes),
+		Manifest:       string(p.Options.Manifest),
+		BackupDir:      string(p.Options.BackupDir),
+		OneFileSystem:  p.Options.OneFileSystem,
+		AllowUnmounted: p.Options.AllowUnmounted,
 	}
 	for _, t := range p.Targets {
 		o.Targets = append(o.Targets, string(t.Path))

@@ -3,16 +3,19 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A destination that a bind mount shows in the source is reported and not copied, neither to
-// itself nor to another destination.
+// A destination that a bind mount shows in the source is refused. One that is mounted there
+// after the start is reported and not copied, neither to itself nor to another destination.
 func TestADestinationInTheSourceIsNotCopied(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
@@ -25,12 +28,37 @@ func TestADestinationInTheSourceIsNotCopied(t *testing.T) {
 	if err := unix.Mount(dst, shown, "", unix.MS_BIND, ""); err != nil {
 		t.Skip("nothing can be mounted:", err)
 	}
-	t.Cleanup(func() { require.NoError(t, unix.Unmount(shown, unix.MNT_DETACH)) })
+	mounted := true
+	unmount := func() {
+		require.NoError(t, unix.Unmount(shown, unix.MNT_DETACH))
+		mounted = false
+	}
+	t.Cleanup(func() {
+		if mounted {
+			unmount()
+		}
+	})
 
 	for _, dry := range []bool{true, false} {
 		o := options(src, dst, other)
 		o.DryRun = dry
+		_, err := Run(t.Context(), &o, nil)
+		require.ErrorContains(t, err, "is a part of the source, which is mounted a second time")
+		require.NoDirExists(t, other)
+
+		unmount()
+		var once sync.Once
+		o.FS = faultfs.New(func(op fsys.Op, name string) error {
+			if name == "sub" { // the source is listed
+				once.Do(func() {
+					require.NoError(t, unix.Mount(dst, shown, "", unix.MS_BIND, ""))
+					mounted = true
+				})
+			}
+			return nil
+		})
 		out := runReported(t, o)
+		require.True(t, mounted)
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, "sub/shown", out.bad()[0].Path)
 		require.ErrorIs(t, out.bad()[0].Err, errReached)

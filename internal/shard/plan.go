@@ -71,6 +71,7 @@ type Options struct {
 	Rules          []Rule           `json:"rules"`      // of the filters, in their order
 	FilesFrom      string           `json:"files_from"` // fingerprint of its paths in hexadecimal; "" without
 	OneFileSystem  bool             `json:"one_file_system"`
+	AllowUnmounted bool             `json:"allow_unmounted,omitempty"`
 }
 
 // Rule is a filter rule.
