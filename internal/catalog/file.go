@@ -73,6 +73,9 @@ func OpenFile(o FileOptions) (*File, error) {
 
 func (f *File) open() error {
 	file := f.opts.Path
+	if err := fsys.CheckLinks(file); err != nil {
+		return err
+	}
 	info, err := f.opts.FS.StatPath(file)
 	if err == nil && info.Kind != fsys.Regular { // also /dev/stdout, which may not lead to a path
 		return &notOwnError{"it is a " + info.Kind.String()}
@@ -84,7 +87,7 @@ func (f *File) open() error {
 		file = target
 	}
 	f.name = filepath.Base(file)
-	if f.home, err = f.opts.FS.OpenRoot(filepath.Dir(file)); err != nil {
+	if f.home, err = f.opts.FS.OpenTrustedRoot(filepath.Dir(file)); err != nil {
 		return err
 	}
 	home, err := f.home.Stat()

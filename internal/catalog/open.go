@@ -174,7 +174,7 @@ func (c *Catalog) findPrevious(l *list, order []place) error {
 // openOutside applies rule 6: only the place of the manifest matters.
 func (c *Catalog) openOutside() error {
 	l := c.lists[0]
-	dir, err := c.opts.FS.OpenRoot(filepath.Dir(c.opts.Outside))
+	dir, err := c.opts.FS.OpenTrustedRoot(filepath.Dir(c.opts.Outside))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

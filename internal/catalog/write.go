@@ -298,7 +298,7 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 			return nil, "", err
 		}
 	}
-	home, err := c.opts.FS.OpenRoot(filepath.Dir(file))
+	home, err := c.opts.FS.OpenTrustedRoot(filepath.Dir(file))
 	return home, filepath.Base(file), err
 }
 

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -76,7 +77,7 @@ func openLog(ctx context.Context, name string, format logFormat) (*fileLog, erro
 	if name == "" {
 		return nil, nil //nolint:nilnil // a nil *fileLog logs nothing
 	}
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666) //nolint:gosec // chosen by the user; the umask decides
+	f, err := fsys.OpenTrusted(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666) // the umask decides
 	if err != nil {
 		return nil, err
 	}

@@ -108,7 +108,7 @@ func (f *mergeFlags) check(args []string) error {
 // openPlan opens the plan in the directory path. The caller closes it. The error is that of refusePlan.
 func openPlan(path string) (s *shard.Store, closePlan func(), err error) {
 	var system *fsys.FS // nil means the operating system
-	dir, err := system.OpenRoot(path)
+	dir, err := system.OpenTrustedRoot(path)
 	if err != nil {
 		return nil, nil, refusePlan(path, fsys.BareError(err))
 	}

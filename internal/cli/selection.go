@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -92,7 +93,7 @@ func (f *selection) excludeFrom(name string) error { return readFile(name, f.rul
 
 // readFile reads a file that the user has named.
 func readFile(name string, read func(io.Reader) error) error {
-	f, err := os.Open(name)
+	f, err := fsys.OpenTrusted(name, os.O_RDONLY, 0)
 	if err != nil {
 		return fileError(err)
 	}

@@ -201,7 +201,7 @@ func (t *target) openBag() error {
 	if t.BagDir == "" || t.root == nil {
 		return nil
 	}
-	root, err := t.FS.OpenRoot(t.BagDir)
+	root, err := t.FS.OpenTrustedRoot(t.BagDir)
 	if err != nil {
 		return err
 	}

@@ -235,7 +235,7 @@ func (o *MergeOptions) remaining(ctx context.Context, root *shard.Directory, clo
 // plan, or reports that the destination has the mark. made means that the plan created
 // the destination, which may not have the source's mode and times yet: see closeTarget.
 func (o *MergeOptions) closeRoot(given string, made bool) (marked bool, err error) {
-	root, err := o.Copy.FS.OpenRoot(given)
+	root, err := o.Copy.FS.OpenTrustedRoot(given)
 	if err != nil {
 		return false, err
 	}

@@ -128,7 +128,7 @@ func (a *abandoning) run(ctx context.Context) (err error) {
 	refuse := func(err error) error {
 		return failure.Refuse("destination %s: %s", quoteName(a.given), err.Error())
 	}
-	if a.root, err = a.options.Copy.FS.OpenRoot(a.given); err != nil {
+	if a.root, err = a.options.Copy.FS.OpenTrustedRoot(a.given); err != nil {
 		return refuse(err)
 	}
 	defer a.root.Close()

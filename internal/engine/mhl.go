@@ -122,7 +122,7 @@ func (h *histories) openDestination(sys *fsys.FS, d route.Destination) (*mhl.Tre
 	if !d.Exists {
 		return nil, nil //nolint:nilnil // no directory is no error
 	}
-	root, err := sys.OpenRoot(d.Dir)
+	root, err := sys.OpenTrustedRoot(d.Dir)
 	if err != nil {
 		return nil, nil //nolint:nilerr,nilnil // opening it as a destination reports it
 	}

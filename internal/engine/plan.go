@@ -106,7 +106,7 @@ func (p planner) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error) 
 
 // openInto opens and locks the directory of the plan, if it exists.
 func (p *planning) openInto(system *fsys.FS) (err error) {
-	p.dir, err = system.OpenRoot(p.path)
+	p.dir, err = system.OpenTrustedRoot(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -282,7 +282,7 @@ func (p *planning) makeInto() error {
 	if _, err := makeDirs(filepath.Dir(p.path)); err != nil {
 		return err
 	}
-	parent, err := p.opts.FS.OpenRoot(filepath.Dir(p.path))
+	parent, err := p.opts.FS.OpenTrustedRoot(filepath.Dir(p.path))
 	if err != nil {
 		return err
 	}

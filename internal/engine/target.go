@@ -174,7 +174,7 @@ func (t *target) flush(r *run) error {
 func (t *target) syncMadeDirs() error {
 	for dir := t.Dir; dir != t.Anchor; {
 		dir = filepath.Dir(dir)
-		parent, err := t.FS.OpenRoot(dir)
+		parent, err := t.FS.OpenTrustedRoot(dir)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (t *target) checkName() error {
 	if err != nil {
 		return err
 	}
-	d, err := t.FS.OpenRoot(t.Dir)
+	d, err := t.FS.OpenTrustedRoot(t.Dir)
 	if err != nil {
 		return err
 	}

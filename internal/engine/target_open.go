@@ -239,7 +239,7 @@ func (t *target) tryRoot() error {
 	if t.made, err = makeDirs(filepath.Dir(t.Dir)); err != nil {
 		return err
 	}
-	parent, err := t.FS.OpenRoot(filepath.Dir(t.Dir))
+	parent, err := t.FS.OpenTrustedRoot(filepath.Dir(t.Dir))
 	if err != nil {
 		return err
 	}
@@ -365,7 +365,7 @@ func (t *target) undo() {
 // removeMade removes the empty directories among those that this run created.
 func (t *target) removeMade() {
 	for _, dir := range slices.Backward(t.made) {
-		parent, err := t.FS.OpenRoot(filepath.Dir(dir))
+		parent, err := t.FS.OpenTrustedRoot(filepath.Dir(dir))
 		if err != nil {
 			break
 		}

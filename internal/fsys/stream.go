@@ -73,7 +73,7 @@ func (sys *FS) OpenInput(path string, stop *Stop) (*Stream, error) {
 // OpenOutput opens the output that the user named for writing in place. It creates a missing
 // file with mode 0666 and the umask, and then created is true. It opens a block device
 // exclusively: EBUSY if that is mounted. For a fifo it waits for the reader, or for the
-// Stop.
+// Stop. It fails with a *LinkError if the path leads through a link that is not trusted.
 func (sys *FS) OpenOutput(path string, stop *Stop) (s *Stream, created bool, err error) {
 	if err := sys.fault(OpOpen, path); err != nil {
 		return nil, false, err

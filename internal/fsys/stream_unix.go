@@ -33,7 +33,7 @@ func statPath(path string) (Info, error) { return statAt(unix.AT_FDCWD, path, 0)
 const streamFlags = unix.O_CLOEXEC | unix.O_NOCTTY
 
 func (sys *FS) openInput(path string, stop *Stop) (*Stream, error) {
-	fd, err := sys.openStream(path, unix.O_RDONLY|streamFlags, stop)
+	fd, err := sys.openStream(path, unix.O_RDONLY|streamFlags, stop, openPath)
 	if err != nil {
 		return nil, err
 	}
@@ -46,18 +46,17 @@ func (sys *FS) openOutput(path string, stop *Stop) (s *Stream, created bool, err
 	info, err := sys.StatPath(path)
 	switch {
 	case err == unix.ENOENT:
-		fd, err = retryN(func() (int, error) { return unix.Open(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666) })
-		created = err == nil
-		if err == unix.EEXIST { // a link without a target, or another process was faster
-			link, _ := os.Readlink(path)
-			fd, err = sys.openStream(path, flags|unix.O_CREAT, stop)
-			created = err == nil && link != ""
+		var o Object
+		o, err = openTrusted(path, flags|unix.O_CREAT|unix.O_EXCL, 0o666)
+		fd, created = o.fd, err == nil
+		if err == unix.EEXIST { // another process was faster
+			fd, err = sys.openStream(path, flags, stop, openTrustedPath)
 		}
 	case err != nil:
 	case info.Kind == BlockDevice:
-		fd, err = sys.openStream(path, flags|unix.O_EXCL, stop)
+		fd, err = sys.openStream(path, flags|unix.O_EXCL, stop, openTrustedPath)
 	default:
-		fd, err = sys.openStream(path, flags, stop)
+		fd, err = sys.openStream(path, flags, stop, openTrustedPath)
 	}
 	if err != nil {
 		return nil, false, err
@@ -104,21 +103,25 @@ func mounted(fd int) bool {
 	return err == unix.EBUSY
 }
 
-// openStream opens a path. For a fifo it does not wait for ever: the Stop ends the wait for
+// openTrustedPath is openPath for a path that leads through trusted links only.
+func openTrustedPath(path string, flags int) (Object, error) { return openTrusted(path, flags, 0) }
+
+// openStream opens a path with open. For a fifo it does not wait for ever: the Stop ends the wait for
 // the other end.
-func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
+func (sys *FS) openStream(path string, flags int, stop *Stop, open func(string, int) (Object, error)) (int, error) {
 	info, err := sys.StatPath(path)
 	if err != nil || info.Kind != Fifo {
-		return retryN(func() (int, error) { return unix.Open(path, flags, 0o666) })
+		o, err := open(path, flags)
+		return o.fd, err
 	}
 	type opened struct {
-		fd  int
+		Object
 		err error
 	}
 	done := make(chan opened, 1)
 	go func() {
-		fd, err := retryN(func() (int, error) { return unix.Open(path, flags, 0) })
-		done <- opened{fd, err}
+		o, err := open(path, flags)
+		done <- opened{o, err}
 	}()
 	select {
 	case o := <-done:
@@ -127,14 +130,14 @@ func (sys *FS) openStream(path string, flags int, stop *Stop) (int, error) {
 	}
 	// Opening a fifo for both directions does not wait, and provides the other end that the
 	// call above waits for.
-	other, err := retryN(func() (int, error) { return unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
+	other, err := open(path, unix.O_RDWR|unix.O_NONBLOCK)
 	if err != nil {
 		return -1, ErrStopped // the other open cannot be ended, because permissions allow only one direction
 	}
 	if o := <-done; o.err == nil {
 		_ = unix.Close(o.fd)
 	}
-	_ = unix.Close(other)
+	_ = unix.Close(other.fd)
 	return -1, ErrStopped
 }
 

@@ -28,7 +28,7 @@ type Backup struct {
 // Open opens the directory that contains Parts, if it is outside the destination. The error
 // is fsys.ErrMoved if another directory has the path now.
 func (b *Backup) Open() (*fsys.Dir, error) {
-	dir, _, err := openSame(b.fs.OpenRoot, b.anchor, b.id)
+	dir, _, err := openSame(b.fs.OpenTrustedRoot, b.anchor, b.id)
 	return dir, err
 }
 

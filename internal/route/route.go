@@ -215,7 +215,7 @@ func (d *Destination) Open() (*fsys.Dir, error) {
 	if d.closed != nil {
 		return nil, d.closed
 	}
-	dir, _, err := openSame(d.FS.OpenRoot, d.Dir, d.id)
+	dir, _, err := openSame(d.FS.OpenTrustedRoot, d.Dir, d.id)
 	return dir, err
 }
 
@@ -265,8 +265,11 @@ func isInside(dir string, root fs.FileInfo) (bool, error) {
 }
 
 // anchorOf splits path into the nearest ancestor that exists, absolute and with
-// symbolic links resolved, and the rest.
+// symbolic links resolved, and the rest. It fails with a *fsys.LinkError if a link is not trusted.
 func anchorOf(path string) (anchor, rest string, err error) {
+	if err := fsys.CheckLinks(path); err != nil {
+		return "", "", err
+	}
 	if path, err = fsys.AbsolutePath(path); err != nil {
 		return "", "", err
 	}

@@ -63,7 +63,7 @@ func (r *run) openHistory(args []argument) (err error) {
 	}
 	h := &history{opts: r.opts.MHL, given: args[0].given, added: r.opts.MHL.Ignore}
 	r.history = h
-	if h.root, err = r.opts.FS.OpenRoot(h.given); err != nil {
+	if h.root, err = r.opts.FS.OpenTrustedRoot(h.given); err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
 	chosen := mhl.NewIgnore(h.added...)

@@ -43,7 +43,7 @@ func (r *run) openMediaList(ctx context.Context, args []argument) (*mediaList, e
 	creator := o.Creator
 	creator.Begun = time.Now()
 	l := &mediaList{given: given, list: catalog.MediaList{Dir: absolute, Creator: creator, Hashes: o.Hashes, Durable: true}}
-	if l.root, err = r.opts.FS.OpenRoot(given); err != nil {
+	if l.root, err = r.opts.FS.OpenTrustedRoot(given); err != nil {
 		return nil, failure.Refuse("%s: %s", quote.Name(given), fsys.BareError(err))
 	}
 	if err = l.tryWriting(); err == nil {

@@ -186,6 +186,9 @@ func (r *run) openManifest(given string) (*treeManifest, error) {
 	if info, err := os.Stat(given); err != nil || !info.Mode().IsRegular() {
 		return nil, nil //nolint:nilnil // openTree reports what else it is
 	}
+	if err := fsys.CheckLinks(given); err != nil {
+		return nil, refused(given, err)
+	}
 	if r.opts.Manifest != "" {
 		return nil, failure.Refuse("%s is not a directory, and --manifest already names the manifest", quote.Name(given))
 	}
@@ -225,6 +228,9 @@ func (r *run) openNamed(ctx context.Context) (*treeManifest, error) {
 		s.shown, s.algorithm = "standard input", ""
 		in, err := r.opts.FS.InheritInputUntil(ctx, r.opts.Stdin)
 		return s, s.readStream(in, err)
+	}
+	if err := fsys.CheckLinks(name); err != nil {
+		return nil, refused(name, err)
 	}
 	info, err := os.Stat(name)
 	switch {

@@ -88,7 +88,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (*
 // openInto opens the directory of the plan. If it does not exist, openInto creates it so that
 // no other user may read it.
 func openInto(system *fsys.FS, path string) (*fsys.Dir, error) {
-	dir, err := system.OpenRoot(path)
+	dir, err := system.OpenTrustedRoot(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if dir, err = makeInto(system, path); err != nil {
 			return nil, err
@@ -108,7 +108,7 @@ func makeInto(system *fsys.FS, path string) (*fsys.Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // the umask decides
 		return nil, err
 	}
-	parent, err := system.OpenRoot(filepath.Dir(path))
+	parent, err := system.OpenTrustedRoot(filepath.Dir(path))
 	if err != nil {
 		return nil, err
 	}
