@@ -77,10 +77,7 @@ func refuseOutput(out usedFile, used usedFiles, other usedFile) error {
 	if out.path == "" {
 		return nil
 	}
-	place, err := report.At(linkTarget(out.path))
-	if err != nil {
-		return nil //nolint:nilerr // opening the file reports it
-	}
+	place := report.At(linkTarget(out.path))
 	refuse := func(why string) error { return failure.Refuse("%s %s %s", out.what, quote.Name(out.path), why) }
 	for _, file := range append(slices.Clip(used.files), other) {
 		if file.is(place) {

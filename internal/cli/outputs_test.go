@@ -45,7 +45,7 @@ func TestALogOrReportThatIsAnotherFileIsRefused(t *testing.T) {
 		"copy --manifest " + filepath.Join(workingDirectory(t), "other", "lines") + " --log-file elsewhere/lines src dst",
 		"copy --report page --log-file page src dst",
 		"copy --report elsewhere/page --log-file other/page src dst",
-		"copy --report new/page --log-file other/../new/page src dst",
+		"copy --report dst/page --log-file other/../dst/page src dst",
 		"copy --report dst/SHA256SUMS src dst",
 		"copy --report src/page src dst",
 		"copy --report dst/f src dst",

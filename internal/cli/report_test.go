@@ -130,7 +130,7 @@ func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
 // An interrupted run writes a report, too. Its verdict names the signal.
 func TestReportOfAnInterruptedRun(t *testing.T) {
 	dir := t.TempDir()
-	src, page := filepath.Join(dir, "card"), filepath.Join(dir, "dst", "report.html")
+	src, page := filepath.Join(dir, "card"), filepath.Join(dir, "report.html")
 	treetest.Create(t, src, treetest.Dir{"clip.mov": treetest.File(string(treetest.Pattern(8<<20, 1)))})
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer time.AfterFunc(300*time.Millisecond, func() { cancel(Interrupt{syscall.SIGTERM}) }).Stop()
@@ -155,7 +155,7 @@ func TestReportIsRefused(t *testing.T) {
 	}{
 		{[]string{"copy", "--report", at("mine.html"), at("card"), at("first")}, "it exists and is not a report of Sealift"},
 		{[]string{"copy", "--report", at("card/new.html"), at("card"), at("first")}, "is inside the source"},
-		{[]string{"copy", "--report", at("card/new/new.html"), at("card"), at("first")}, "is inside the source"},
+		{[]string{"copy", "--report", at("new/new.html"), at("card"), at("first")}, "its directory does not exist"},
 		{[]string{"copy", "--report", at("first/report.html"), at("card"), at("first")}, "the source has an entry of this name"},
 		{[]string{"copy", "--report", at("first"), at("card"), at("first")}, "it is a directory"},
 		{[]string{"copy", "--report", "", at("card"), at("first")}, "the name is empty"},
@@ -175,9 +175,10 @@ func TestReportIsRefused(t *testing.T) {
 // The run goes on if the report cannot be written, and then fails.
 func TestReportThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
-	page := filepath.Join(dir, "file", "report.html")
+	page := filepath.Join(dir, "new", "report.html")
+	require.NoError(t, os.Mkdir(filepath.Dir(page), 0o700))
 	meanwhile := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-		return &engine.Summary{}, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600)
+		return &engine.Summary{}, os.Remove(filepath.Dir(page))
 	}
 	r := command(t, meanwhile, "", "copy", "--json", "--report", page, dir+"/card", dir+"/dst")
 	require.Equal(t, 1, r.code)

@@ -34,43 +34,46 @@ var (
 	errExchanged = errors.New("another process has created or changed it since the run began")
 )
 
-// Open finds the place of a report, and returns an error if a file exists there that is not
-// a report. It writes nothing. The directory need not exist yet. sys is nil for the
+// Open finds the place of a report. It returns an error if the directory does not exist or is not
+// writable, or if a file exists there that is not a report. It writes nothing. sys is nil for the
 // system's files.
 func Open(sys *fsys.FS, path string) (*Place, error) {
-	p, err := At(path)
+	p := At(path)
+	p.fs = sys
+	absolute, err := fsys.AbsolutePath(path)
 	if err != nil {
 		return nil, err
 	}
-	p.fs = sys
 	if path == "" || os.IsPathSeparator(path[len(path)-1]) {
 		return nil, errors.New("the name of a file is missing")
 	}
-	for name := range strings.SplitSeq(filepath.Join(p.dir, p.name), string(filepath.Separator)) {
+	for name := range strings.SplitSeq(filepath.Clean(absolute), string(filepath.Separator)) {
 		if fsys.IsReserved(name) {
 			return nil, fmt.Errorf("names that begin with %s are for unfinished copies", fsys.Reserved)
 		}
 	}
-	dir, err := p.fs.OpenRoot(p.dir)
+	dir, err := p.fs.OpenTrustedRoot(p.dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return p, nil
+		return nil, errors.New("its directory does not exist; create it, or choose another")
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
+	if !dir.Writable() {
+		return nil, errors.New("its directory is not writable; choose another")
+	}
 	p.had, err = p.existing(dir)
 	return p, err
 }
 
 // At returns the place of any file, not only of a report. It is for Below, Is and IsFile.
-func At(path string) (*Place, error) {
-	absolute, err := fsys.AbsolutePath(path)
-	if err != nil {
-		return nil, err
+func At(path string) *Place {
+	dir, name := filepath.Split(path) // not Dir, which removes "link/.." from the path
+	if dir == "" {
+		dir = "." + string(filepath.Separator)
 	}
-	dir, name := filepath.Split(absolute) // not Dir, which removes "link/.." from the path
-	return &Place{Path: path, dir: dir, name: name}, nil
+	return &Place{Path: path, dir: dir, name: name}
 }
 
 // existing returns the report that has the name, or nil if the name does not exist. Another
@@ -132,12 +135,8 @@ func (p *Place) Is(file string) bool {
 	if have, err := os.Stat(file); err == nil {
 		return p.IsFile(have)
 	}
-	other, err := At(file)
-	if err != nil {
-		return false
-	}
 	dirA, belowA, okA := p.anchor()
-	dirB, belowB, okB := other.anchor()
+	dirB, belowB, okB := At(file).anchor()
 	return okA && okB && fsys.SameName(belowA, belowB) && sameFile(dirA, dirB)
 }
 
@@ -151,7 +150,11 @@ func (p *Place) IsFile(info fs.FileInfo) bool {
 // anchor returns the nearest directory of the place that exists, without symbolic links, and the
 // path below it. ok is false if that is unknown.
 func (p *Place) anchor() (dir, below string, ok bool) {
-	dir, below = p.dir, p.name
+	dir, err := fsys.AbsolutePath(p.dir)
+	if err != nil {
+		return "", "", false
+	}
+	below = p.name
 	for {
 		real, err := filepath.EvalSymlinks(dir)
 		if err == nil {
@@ -171,13 +174,10 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// Write writes a report by calling render, and makes its directory if necessary. The report
-// is complete and synced before it gets its name; otherwise the existing file stays.
+// Write writes a report by calling render. The report is complete and synced before it gets its
+// name; otherwise the existing file stays.
 func (p *Place) Write(render func(io.Writer) error) error {
-	if err := os.MkdirAll(p.dir, 0o777); err != nil { //nolint:gosec // the umask decides
-		return err
-	}
-	dir, err := p.fs.OpenRoot(p.dir)
+	dir, err := p.fs.OpenTrustedRoot(p.dir)
 	if err != nil {
 		return err
 	}

@@ -255,8 +255,9 @@ func TestPlaceReplacesOnlyAReport(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Mkdir(path, 0o700))
 	require.ErrorContains(t, write(), "it is a directory")
-	path = filepath.Join(dir, "new", "deep", "report.html")
-	require.NoError(t, write())
+	path = filepath.Join(dir, "new", "report.html")
+	require.ErrorContains(t, write(), "directory does not exist")
+	require.NoDirExists(t, filepath.Dir(path))
 	path = filepath.Join(dir, ".sealift-journal", "report.html")
 	require.ErrorContains(t, write(), ".sealift-")
 	path = dir + "/"
@@ -292,8 +293,7 @@ func TestPlaceKnowsWhereItIs(t *testing.T) {
 		"src/r.html": "r.html", "src/sub/r.html": "sub/r.html", "src/new/deep/r.html": "new/deep/r.html",
 		"link/r.html": "sub/r.html", "link/new/r.html": "sub/new/r.html", "r.html": "", "srcs/r.html": "",
 	} {
-		p, err := Open(nil, filepath.Join(dir, path))
-		require.NoError(t, err)
+		p := At(filepath.Join(dir, path))
 		require.Equal(t, filepath.FromSlash(want), p.Below(filepath.Join(dir, "src")), path)
 	}
 }
