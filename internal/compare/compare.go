@@ -139,6 +139,7 @@ type run struct {
 	limiter  *rate.Limiter // nil for none
 	large    chan struct{} // a place for each long file that is read at the same time
 	summary  *Summary
+	signs    map[string]bool // names of the signs of unfinished copies in the roots of the trees
 }
 
 // Run compares the trees of o and reports through o.Report and c. The error is a
@@ -146,7 +147,7 @@ type run struct {
 // stopped; then the summary is not nil. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
-	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
+	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}, signs: map[string]bool{}}
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
@@ -173,6 +174,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		signs, _ := incomplete.Find(t.root) // the walk reports a root that cannot be listed
 		for _, s := range signs {
 			r.summary.Incomplete++
+			r.signs[s.Name] = true
 			r.report(Event{Verdict: Incomplete, Path: s.Name, Trees: []int{i}, Err: s.Err})
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/incomplete"
 )
 
 // folder is a directory in several trees. It lives until no job uses it.
@@ -310,7 +309,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 			m.own++
 			return
 		}
-		if d.parent == nil && incomplete.IsName(name) && slices.Contains(kinds, fsys.Regular) {
+		if d.parent == nil && r.signs[name] && slices.Contains(kinds, fsys.Regular) {
 			return // reported before
 		}
 	}

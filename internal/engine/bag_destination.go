@@ -27,7 +27,7 @@ func (r *run) inspectBag(t *target) error {
 	if r.bagMode == bagAsIs {
 		dir = t.Dir
 	}
-	root, err := t.FS.OpenRoot(dir)
+	root, err := t.FS.OpenTrustedRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -66,9 +66,13 @@ func (r *run) inspectBag(t *target) error {
 			return err
 		}
 	}
+	markers, err := incomplete.Markers(root)
+	if err != nil {
+		return err
+	}
 	for _, name := range names {
 		switch {
-		case name == bag.PayloadName, incomplete.IsName(name):
+		case name == bag.PayloadName, slices.Contains(markers, name):
 		case bag.IsPayloadManifest(name), bag.IsTagManifest(name), name == bag.InfoName, name == r.opts.Manifest, strings.HasPrefix(name, fsys.Reserved):
 			t.bag.leftover = append(t.bag.leftover, name)
 		default:

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -31,8 +32,9 @@ func Find(root *fsys.Dir) ([]Sign, error) {
 	if err != nil {
 		return nil, err
 	}
+	named := slices.DeleteFunc(slices.Clone(names), isJournal)
 	var signs []Sign
-	for _, name := range names {
+	for _, name := range append(slices.DeleteFunc(names, IsName), markersAmong(root, named)...) {
 		var err error
 		if isJournal(name) {
 			err = unfinished(root, name)

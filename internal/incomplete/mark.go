@@ -41,7 +41,7 @@ func (j *Job) Mark(m *Missing) error {
 }
 
 func (j *Job) mark(m *Missing) error {
-	own, err := j.own()
+	own, names, err := j.own()
 	if err != nil {
 		return err
 	}
@@ -73,14 +73,15 @@ func (j *Job) mark(m *Missing) error {
 			continue
 		}
 		commit := p.Commit
-		if id, ok := own[name]; ok {
-			stays, err := j.leadsTo(name, id)
+		listed := listedAs(j.Root, names, name)
+		if id, ok := own[listed]; ok {
+			stays, err := j.leadsTo(listed, id)
 			if err != nil {
 				return err
 			}
 			if stays {
 				commit = p.CommitReplacing
-				delete(own, name)
+				delete(own, listed)
 			}
 		}
 		err := commit(name)
@@ -97,7 +98,7 @@ func (j *Job) mark(m *Missing) error {
 
 // Unmark removes the job's markers.
 func (j *Job) Unmark() error {
-	own, err := j.own()
+	own, _, err := j.own()
 	if err != nil || len(own) == 0 {
 		return err
 	}
@@ -137,13 +138,12 @@ func (j *Job) leadsTo(name string, id fsys.ID) (bool, error) {
 	return err == nil && now.ID == id, err
 }
 
-// own returns the markers with the head of this job.
-func (j *Job) own() (map[string]fsys.ID, error) {
-	names, err := list(j.Root, IsName)
-	if err != nil {
-		return nil, err
+// own returns the names of all markers, and the identities of those with the head of this job.
+func (j *Job) own() (own map[string]fsys.ID, names []string, err error) {
+	if names, err = Markers(j.Root); err != nil {
+		return nil, nil, err
 	}
-	own := map[string]fsys.ID{}
+	own = map[string]fsys.ID{}
 	for _, name := range names {
 		head, info, err := Open(j.Root, name)
 		switch {
@@ -151,12 +151,12 @@ func (j *Job) own() (map[string]fsys.ID, error) {
 			fsys.NotPermitted(err), fsys.IsSymlinkRefusal(err):
 			// not a marker of this user
 		case err != nil:
-			return nil, fmt.Errorf("%s cannot be read: %w", quote.Name(name), err)
+			return nil, nil, fmt.Errorf("%s cannot be read: %w", quote.Name(name), err)
 		case head.Source == quote.Name(j.Source) && (j.Filters == NoFilters || j.Filters == head.Filters):
 			own[name] = info.ID
 		}
 	}
-	return own, nil
+	return own, names, nil
 }
 
 // disown removes files from own that have a name from the source. The destination may store
@@ -168,7 +168,9 @@ func (j *Job) disown(own map[string]fsys.ID, inSource []string) {
 			copied[info.ID] = true
 		}
 	}
-	maps.DeleteFunc(own, func(_ string, id fsys.ID) bool { return copied[id] })
+	maps.DeleteFunc(own, func(name string, id fsys.ID) bool {
+		return copied[id] || slices.ContainsFunc(inSource, func(s string) bool { return strings.EqualFold(s, name) })
+	})
 }
 
 // namesInSource returns the names in the source's root that a destination may treat as
@@ -178,9 +180,7 @@ func (j *Job) namesInSource() ([]string, error) {
 	dir, err := j.OpenSource()
 	if err == nil {
 		defer dir.Close()
-		names, err = list(dir, func(s string) bool {
-			return len(s) >= len(Prefix) && strings.EqualFold(s[:len(Prefix)], Prefix)
-		})
+		names, err = list(dir, IsName)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the source cannot be read: %w", err)

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -59,8 +60,41 @@ func Name(source string, number int) string {
 	return Prefix + safe.String() + suffix
 }
 
-// IsName reports whether a name has the form of a marker's name.
-func IsName(name string) bool { return strings.HasPrefix(name, Prefix) }
+// IsName reports whether a name has the form of a marker's name, in any case. Markers reports whether
+// it is one in a directory.
+func IsName(name string) bool {
+	return len(name) >= len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix)
+}
+
+// Markers returns the sorted names in root that are names of markers. A file system that ignores
+// case may list them in another case.
+func Markers(root *fsys.Dir) ([]string, error) {
+	names, err := list(root, IsName)
+	return markersAmong(root, names), err
+}
+
+// markersAmong returns the markers among the names in root that satisfy IsName.
+func markersAmong(root *fsys.Dir, names []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return listedAs(root, names, Prefix+name[len(Prefix):]) != name
+	})
+}
+
+// listedAs returns the one of the names, which root lists, that the file system finds as name, or "".
+// It compares no inode numbers, because FUSE may show two for one file.
+func listedAs(root *fsys.Dir, names []string, name string) string {
+	if slices.Contains(names, name) {
+		return name
+	}
+	i := slices.IndexFunc(names, func(listed string) bool { return strings.EqualFold(listed, name) })
+	if i < 0 {
+		return ""
+	}
+	if _, err := root.Lstat(name); err != nil { // the names differ
+		return ""
+	}
+	return names[i]
+}
 
 // Head is the first part of a marker. A head that was read is hostile input: its fields
 // have one line each, with any content.
