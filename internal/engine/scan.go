@@ -10,11 +10,11 @@ import (
 )
 
 // startScan counts the files and bytes of the source in a separate walk, ahead of the walk that
-// copies, if the totals are wanted. stop waits for that walk. Unless the run is a
-// dry run, stop ends the walk first.
+// copies, if the totals are wanted, or if the run is a dry run, which warns if the copy does not fit.
+// stop waits for that walk. Unless the run is a dry run, stop ends the walk first.
 func (treeCopy) startScan(r *run) (stop func()) {
 	c := r.counters
-	if !c.CountTotals {
+	if !c.CountTotals && !r.opts.DryRun {
 		return func() {}
 	}
 	if r.route.Name != "" {
@@ -46,7 +46,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 		}
 	})
 	return func() {
-		if !r.opts.DryRun { // a dry run waits for the scan, which warns if the copy does not fit
+		if !r.opts.DryRun {
 			cancel()
 		}
 		scan.Wait()

@@ -14,8 +14,9 @@ import (
 // space is the free space of a destination when the copy began, and the space that the copy
 // needs.
 type space struct {
-	available int64 // bytes, -1 if unknown
-	created   int64 // bytes of files that this run had created when the second scan began
+	device    uint64 // on which the free space is
+	available int64  // bytes, -1 if unknown
+	created   int64  // bytes of files that this run had created when the second scan began
 	// bytes that the copy needs, from the second scan; 0 before that is complete
 	needed atomic.Int64
 }
@@ -24,9 +25,25 @@ type space struct {
 func (r *run) measureSpace() {
 	for _, t := range r.targets {
 		t.space.available = -1
-		if t.root != nil && !t.isDropped() {
-			t.space.available = t.root.Available()
+		if !t.isDropped() {
+			t.measureSpace()
 		}
+	}
+}
+
+// measureSpace reads the free space. A dry run does not make the destination, so it reads that of the
+// directory above.
+func (t *target) measureSpace() {
+	dir := t.root
+	if dir == nil {
+		var err error
+		if dir, err = t.FS.OpenTrustedRoot(t.Anchor); err != nil {
+			return
+		}
+		defer dir.Close()
+	}
+	if info, err := dir.Stat(); err == nil {
+		t.space.device, t.space.available = info.ID.Dev, dir.Available()
 	}
 }
 
@@ -38,7 +55,7 @@ func (r *run) measureSpace() {
 func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	for _, t := range r.targets {
-		shares := t.id.Dev == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
+		shares := t.space.device == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
 		if a := t.space.available; a >= 0 && !shares && !t.isDropped() && r.needOn(t, total) > a {
 			t.space.created = t.createdBytes.Load()
 			tight = append(tight, t)
@@ -51,10 +68,12 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	if err != nil {
 		return // the copy reports it
 	}
-	finders := make([]*fsys.Finder, len(tight))
+	finders := make([]*fsys.Finder, len(tight)) // nil for a new destination
 	for i, t := range tight {
-		finders[i] = newFinder(t.root)
-		defer finders[i].Close()
+		if t.root != nil && !t.created {
+			finders[i] = newFinder(t.root)
+			defer finders[i].Close()
+		}
 	}
 	needed := make([]int64, len(tight))
 	var mu sync.Mutex // goroutines of the scan call found at the same time
@@ -72,7 +91,7 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 		for i, t := range tight {
 			path := d.Join(name)
 			have := t.log.Reached(path, info)
-			if !t.created {
+			if finders[i] != nil {
 				if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
 					have = max(have, there.Size)
 				}
@@ -108,7 +127,7 @@ func (r *run) warnSpace(targets []*target) {
 func (r *run) needOn(t *target, total int64) (needed int64) {
 	for _, other := range r.targets {
 		switch {
-		case other.id.Dev != t.id.Dev || other.isDropped():
+		case other.space.device != t.space.device || other.isDropped():
 		case total >= 0:
 			needed += total
 		default:
