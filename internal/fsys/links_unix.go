@@ -149,8 +149,8 @@ func walkLinks(path string) (w linkWalk, err error) {
 	}
 }
 
-// trustedLink returns where a symbolic link leads, or a *LinkError. If system is true, only the
-// system can follow the link. path is that of the link, for the error.
+// trustedLink returns where a symbolic link leads, or a *LinkError. If system is true, the link is one
+// of the system, which only the system can follow. path is that of the link, for the error.
 func (d *Dir) trustedLink(name, path string) (target string, system bool, err error) {
 	link, err := d.openObject(name)
 	if err != nil {
@@ -164,10 +164,13 @@ func (d *Dir) trustedLink(name, path string) (target string, system bool, err er
 	if err != nil {
 		return "", false, err
 	}
+	if link.followedBySystem() {
+		return "", true, nil
+	}
 	if target, err = d.linkTarget(name, &link); err == nil && !trusts(info.UID) {
 		err = &LinkError{Link: path, Target: target, UID: info.UID}
 	}
-	return target, link.followedBySystem(), err
+	return target, false, err
 }
 
 // trusts reports whether links of the user are trusted: root, the caller, and, if the caller is root,
