@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -294,7 +293,7 @@ func (c *Catalog) place(file string, create bool) (*fsys.Dir, string, error) {
 		return home, path.Base(file), err
 	}
 	if create {
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil { //nolint:gosec // the umask decides
+		if _, err := fsys.MakeDirs(filepath.Dir(file)); err != nil {
 			return nil, "", err
 		}
 	}

@@ -425,12 +425,3 @@ func sweepErrors(op fsys.Op, turn int) []error {
 	}
 	return others[turn%len(others):][:1]
 }
-
-// A name that cannot be examined is not reported as an existing directory.
-func TestMakeDirsReportsTheCause(t *testing.T) {
-	t.Parallel()
-	loop := filepath.Join(t.TempDir(), "loop")
-	require.NoError(t, os.Symlink("loop", loop))
-	_, err := makeDirs(loop)
-	require.ErrorIs(t, err, syscall.ELOOP)
-}

@@ -279,7 +279,7 @@ func (p *planning) begin() error {
 
 // makeInto creates and locks the directory of the plan. No other user may read it.
 func (p *planning) makeInto() error {
-	if _, err := makeDirs(filepath.Dir(p.path)); err != nil {
+	if _, err := fsys.MakeDirs(filepath.Dir(p.path)); err != nil {
 		return err
 	}
 	parent, err := p.opts.FS.OpenTrustedRoot(filepath.Dir(p.path))

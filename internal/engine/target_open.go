@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -236,7 +235,7 @@ func (t *target) makeRoot() error {
 
 func (t *target) tryRoot() error {
 	var err error
-	if t.made, err = makeDirs(filepath.Dir(t.Dir)); err != nil {
+	if t.made, err = fsys.MakeDirs(filepath.Dir(t.Dir)); err != nil {
 		return err
 	}
 	parent, err := t.FS.OpenTrustedRoot(filepath.Dir(t.Dir))
@@ -274,32 +273,6 @@ func (t *target) tryRoot() error {
 	t.root = root
 	t.created = made && t.Name == "" // its mode is widened when its content is complete
 	return nil
-}
-
-// makeDirs creates path and its parents like os.MkdirAll. It returns the directories that it
-// created, outermost first, also with an error. If a name exists and cannot be read, the error has
-// the reason. os.MkdirAll reports only that the name exists.
-func makeDirs(path string) (made []string, err error) {
-	err = os.Mkdir(path, 0o777) //nolint:gosec // the umask decides
-	if errors.Is(err, fs.ErrNotExist) && filepath.Dir(path) != path {
-		if made, err = makeDirs(filepath.Dir(path)); err != nil {
-			return made, err
-		}
-		err = os.Mkdir(path, 0o777) //nolint:gosec // as above
-	}
-	if err == nil {
-		return append(made, path), nil
-	}
-	info, why := os.Stat(path)
-	if why == nil && info.IsDir() {
-		return made, nil
-	}
-	if errors.Is(err, fs.ErrExist) && why != nil {
-		if _, gone := os.Lstat(path); gone != nil || !errors.Is(why, fs.ErrNotExist) { // otherwise path is a symbolic link to a name that does not exist
-			err = why
-		}
-	}
-	return made, err
 }
 
 // madeByUs returns an error if another user has replaced the directory that this run has just

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // A path through links of the caller leads to the same object as for the system.
@@ -83,8 +84,24 @@ func TestLinksOfAnotherUserAreNotFollowed(t *testing.T) {
 		_, err = system.OpenTrustedRoot(at(path))
 		require.ErrorAs(t, err, &found, path)
 	}
+	_, err := MakeDirs(at("theirs/b/x/y"))
+	require.ErrorAs(t, err, new(*LinkError))
+	require.NoDirExists(t, at("a/b/x"))
 	require.NoFileExists(t, at("a/new"))
 	require.NoError(t, CheckLinks(at("a/b")))
 	t.Setenv("SUDO_UID", "65534")
 	require.NoError(t, CheckLinks(at("mine")))
+	made, err := MakeDirs(at("mine/x/y"))
+	require.NoError(t, err)
+	require.Equal(t, []string{at("mine/x"), at("mine/x/y")}, made)
+	require.DirExists(t, at("a/b/x/y"))
+}
+
+// A name that cannot be examined is not reported as an existing directory.
+func TestMakeDirsReportsTheCause(t *testing.T) {
+	t.Parallel()
+	loop := filepath.Join(t.TempDir(), "loop")
+	require.NoError(t, os.Symlink("loop", loop))
+	_, err := MakeDirs(loop)
+	require.ErrorIs(t, err, unix.ELOOP)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -62,6 +63,16 @@ func openTrusted(path string, flags int, mode uint32) (Object, error) {
 	}
 	defer w.dir.release() //nolint:errcheck // it was only read
 	return w.dir.openAt(w.name, flags|w.noFollow, mode)
+}
+
+// makeDir creates the directory path. The umask decides its mode.
+func makeDir(path string) error {
+	parent, err := openTrusted(filepath.Dir(path), lookupFlags, 0)
+	if err != nil {
+		return err
+	}
+	defer parent.release() //nolint:errcheck // it was only read
+	return retry(func() error { return unix.Mkdirat(parent.fd, filepath.Base(path), 0o777) })
 }
 
 // linkWalk is where a path leads: to an entry that is no symbolic link, or that does not exist.

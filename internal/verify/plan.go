@@ -105,7 +105,7 @@ func openInto(system *fsys.FS, path string) (*fsys.Dir, error) {
 }
 
 func makeInto(system *fsys.FS, path string) (*fsys.Dir, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil { //nolint:gosec // the umask decides
+	if _, err := fsys.MakeDirs(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	parent, err := system.OpenTrustedRoot(filepath.Dir(path))
