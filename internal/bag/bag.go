@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -22,6 +24,7 @@ const (
 	DeclarationName = "bagit.txt"
 	InfoName        = "bag-info.txt"
 	FetchName       = "fetch.txt"
+	oldInfoName     = "package-info.txt" // in place of bag-info.txt, up to version 0.95
 	PayloadName     = "data"
 )
 
@@ -60,59 +63,83 @@ const (
 	maxInfo        = 16 << 20 // bytes of bag-info.txt; longer ones are not read
 )
 
-// Version is the version of BagIt that a bag declares.
-type Version struct{ Major, Minor int }
+// Declared is the content of bagit.txt: the version of BagIt and the encoding of the other
+// tag files.
+type Declared struct {
+	Major, Minor int
+	Encoding     Encoding
+}
 
-// EachManifestIsComplete reports whether each payload manifest of the bag has to list each
-// file of the payload. Up to version 0.97, one manifest that lists a file is enough.
-func (v Version) EachManifestIsComplete() bool { return v.Major >= 1 }
+// IsFinal reports whether the rules of version 1.0 apply to the bag: each payload manifest lists
+// each file of the payload, once. In earlier versions, one manifest that lists a file is enough.
+func (d Declared) IsFinal() bool { return d.Major >= 1 }
 
-var byteOrderMark = []byte("\xef\xbb\xbf")
+// InfoName returns the name of the file with the elements of the bag.
+func (d Declared) InfoName() string {
+	if d.Major == 0 && 0 < d.Minor && d.Minor < 96 {
+		return oldInfoName
+	}
+	return InfoName
+}
 
-// ReadDeclaration reads bagit.txt. The error says why the bag is not one of version 0.97 to
-// 1.0 with tag files in UTF-8.
-func ReadDeclaration(r io.Reader) (v Version, err error) {
+// UnsupportedError describes a bag that may be valid and that Sealift cannot read.
+type UnsupportedError struct{ Reason string }
+
+func (e *UnsupportedError) Error() string { return e.Reason }
+
+var (
+	byteOrderMark = []byte("\xef\xbb\xbf")
+	versionForm   = regexp.MustCompile(`^([0-9]{1,4})\.([0-9]{1,4})$`)
+)
+
+// ReadDeclaration reads bagit.txt. The error is an *UnsupportedError if it declares a version or
+// an encoding that Sealift does not read. Otherwise it says why bagit.txt is not valid.
+func ReadDeclaration(r io.Reader) (d Declared, err error) {
 	content, err := io.ReadAll(io.LimitReader(r, maxDeclaration+1))
 	switch {
 	case err != nil:
-		return v, err
+		return d, err
 	case len(content) > maxDeclaration:
-		return v, fmt.Errorf("it is longer than %d bytes", maxDeclaration)
+		return d, fmt.Errorf("it is longer than %d bytes", maxDeclaration)
 	case bytes.HasPrefix(content, byteOrderMark):
-		return v, errors.New("it begins with a byte order mark, which RFC 8493 forbids")
+		return d, errors.New("it begins with a byte order mark, which RFC 8493 forbids")
 	case len(content) > 1 && (content[0] == 0 || content[1] == 0 || content[0] >= 0xfe):
-		return v, errors.New("it is in UTF-16 or UTF-32, and has to be in UTF-8")
+		return d, errors.New("it is in UTF-16 or UTF-32, and has to be in UTF-8")
 	}
-	lines := strings.Split(strings.TrimRight(unifyLineEnds(string(content)), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(unifyLineEnds(string(content)), " \t\n"), "\n")
 	if len(lines) != 2 {
-		return v, fmt.Errorf("there have to be two lines, BagIt-Version and Tag-File-Character-Encoding, but it has %d", len(lines))
+		return d, fmt.Errorf("there have to be two lines, BagIt-Version and Tag-File-Character-Encoding, but it has %d", len(lines))
 	}
-	number, ok := valueOf(lines[0], "BagIt-Version")
+	version, blank, ok := valueOf(lines[0], "BagIt-Version")
+	number := versionForm.FindStringSubmatch(version)
+	if !ok || number == nil {
+		return d, errors.New("line 1 is not \"BagIt-Version: 1.0\" or the like")
+	}
+	d.Major, _ = strconv.Atoi(number[1])
+	d.Minor, _ = strconv.Atoi(number[2])
+	encoding, blankToo, ok := valueOf(lines[1], "Tag-File-Character-Encoding")
 	if !ok {
-		return v, errors.New("line 1 is not \"BagIt-Version: 1.0\" or the like")
+		return d, errors.New("line 2 is not \"Tag-File-Character-Encoding: UTF-8\" or the like")
 	}
-	switch number {
-	case "0.97":
-		v = Version{0, 97}
-	case "1.0":
-		v = Version{1, 0}
-	default:
-		return v, fmt.Errorf("BagIt %.40q is not known; versions 0.97 and 1.0 are", number)
+	if d.Major != 1 || d.Minor != 0 {
+		if d.Major != 0 || d.Minor < 93 || 97 < d.Minor {
+			return d, &UnsupportedError{fmt.Sprintf("BagIt %s is not supported; versions 0.93 to 1.0 are", version)}
+		}
+	} else if blank || blankToo {
+		return d, errors.New("a label ends with white space, which RFC 8493 forbids")
 	}
-	encoding, ok := valueOf(lines[1], "Tag-File-Character-Encoding")
-	if !ok {
-		return v, errors.New("line 2 is not \"Tag-File-Character-Encoding: UTF-8\" or the like")
+	if d.Encoding, ok = encodingOf(encoding); !ok {
+		return d, &UnsupportedError{fmt.Sprintf("the tag files are in %.40q, which is not supported; UTF-8, ISO-8859-1 and UTF-16 are", encoding)}
 	}
-	if !strings.EqualFold(encoding, "UTF-8") && !strings.EqualFold(encoding, "US-ASCII") && !strings.EqualFold(encoding, "ASCII") {
-		return v, fmt.Errorf("the tag files are in %.40q; only UTF-8 is supported", encoding)
-	}
-	return v, nil
+	return d, nil
 }
 
-// valueOf returns the value of a line with a label.
-func valueOf(line, label string) (value string, ok bool) {
+// valueOf returns the value of a line with a label. blank reports whether white space is
+// between the label and the colon.
+func valueOf(line, label string) (value string, blank, ok bool) {
 	name, value, ok := strings.Cut(line, ":")
-	return strings.Trim(value, " \t"), ok && strings.TrimRight(name, " \t") == label
+	trimmed := strings.TrimRight(name, " \t")
+	return strings.Trim(value, " \t"), trimmed != name, ok && trimmed == label
 }
 
 func unifyLineEnds(s string) string {

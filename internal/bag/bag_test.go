@@ -19,20 +19,83 @@ func TestReadDeclaration(t *testing.T) {
 		"BagIt-Version: 0.97\nTag-File-Character-Encoding: utf-8\n": "",
 		"":                     "has 1",
 		Declaration + "X: y\n": "has 3",
-		"BagIt-Version: 0.96\n" + Declaration[19:]:                  `"0.96" is not known`,
-		"BagIt-Version: 1\n" + Declaration[19:]:                     `"1" is not known`,
-		"Version: 1.0\n" + Declaration[19:]:                         "line 1 is not",
-		Declaration[:19] + "Encoding: UTF-8\n":                      "line 2 is not",
-		Declaration[:19] + "Tag-File-Character-Encoding: Latin-1\n": `in "Latin-1"; only UTF-8`,
-		"\xef\xbb\xbf" + Declaration:                                "byte order mark",
-		"\xff\xfeB\x00a\x00":                                        "UTF-16",
-		Declaration + strings.Repeat("\n", 5000):                    "longer than",
+		"BagIt-Version : 0.93 \t\nTag-File-Character-Encoding : ISO-8859-1 \n \n\n": "",
+		"BagIt-Version: 1.0 \nTag-File-Character-Encoding:\tUTF-16\t\n":             "",
+		"BagIt-Version : 1.0\n" + Declaration[19:]:                                  "a label ends with white space",
+		Declaration[:19] + "Tag-File-Character-Encoding : UTF-8\n":                  "a label ends with white space",
+		"BagIt-Version: 1\n" + Declaration[19:]:                                     "line 1 is not",
+		"BagIt-Version: .97\n" + Declaration[19:]:                                   "line 1 is not",
+		"Version: 1.0\n" + Declaration[19:]:                                         "line 1 is not",
+		Declaration[:19] + "Encoding: UTF-8\n":                                      "line 2 is not",
+		"\xef\xbb\xbf" + Declaration:                                                "byte order mark",
+		"\xff\xfeB\x00a\x00":                                                        "UTF-16",
+		Declaration + strings.Repeat("\n", 5000):                                    "longer than",
 	} {
 		_, err := ReadDeclaration(strings.NewReader(content))
 		if want == "" {
 			require.NoError(t, err, "%q", content)
 		} else {
 			require.ErrorContains(t, err, want, "%q", content)
+		}
+	}
+}
+
+// A bag that Sealift cannot read is not an invalid one.
+func TestUnsupportedDeclarations(t *testing.T) {
+	for content, want := range map[string]string{
+		"BagIt-Version: 0.92\n" + Declaration[19:]:                    "BagIt 0.92 is not supported",
+		"BagIt-Version: 0.98\n" + Declaration[19:]:                    "BagIt 0.98 is not supported",
+		"BagIt-Version: 1.1\n" + Declaration[19:]:                     "BagIt 1.1 is not supported",
+		"BagIt-Version: 2.0\n" + Declaration[19:]:                     "BagIt 2.0 is not supported",
+		Declaration[:19] + "Tag-File-Character-Encoding: Shift_JIS\n": `in "Shift_JIS", which is not supported`,
+	} {
+		_, err := ReadDeclaration(strings.NewReader(content))
+		var unsupported *UnsupportedError
+		require.ErrorAs(t, err, &unsupported, "%q", content)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestEncodings(t *testing.T) {
+	for _, test := range []struct{ name, content, want, err string }{
+		{"us-ascii", "a", "a", ""},
+		{"utf8", "\xff", "\xff", ""}, // the reader of the text refuses it
+		{"ISO-8859-1", "J\xf6rg\xff\r\n", "Jörgÿ\r\n", ""},
+		{"iso_8859-1", "", "", ""},
+		{"UTF-16", "\xfe\xff\x00a\x20\xac\x4e\x0a", "a€上", ""},
+		{"UTF-16", "\xff\xfea\x00\x3d\xd8\x00\xde\xff\xfe", "a😀\ufeff", ""},
+		{"UTF-16LE", "a\x00\n\x00", "a\n", ""},
+		{"UTF-16BE", "\x00a\x00\n", "a\n", ""},
+		{"UTF-16", "", "", ""},
+		{"UTF-16", "a", "", "it has one byte"},
+		{"UTF-16", "ab", "", "has no byte order mark"},
+		{"UTF-16", "\x00a\x00", "a", "it ends within a character, at byte 2"},
+		{"UTF-16", "\x00a\xd8\x3d", "a", "half of a pair is alone at byte 2"},
+		{"UTF-16", "\x00a\xde\x00\x00b", "a", "half of a pair is alone at byte 2"},
+	} {
+		e, ok := encodingOf(test.name)
+		require.True(t, ok, test.name)
+		for _, src := range []io.Reader{strings.NewReader(test.content), &oneByte{[]byte(test.content)}} {
+			got, err := io.ReadAll(e.NewReader(src))
+			if test.err == "" {
+				require.NoError(t, err, "%q", test.content)
+			} else {
+				require.ErrorContains(t, err, test.err, "%q", test.content)
+			}
+			require.Equal(t, test.want, string(got))
+		}
+		text, size, err := e.Decode(strings.NewReader(test.content), int64(len(test.content)))
+		switch {
+		case test.err != "":
+			require.ErrorContains(t, err, test.err)
+		case e == UTF8:
+			require.Nil(t, text)
+		default:
+			got, err := io.ReadAll(io.NewSectionReader(text, 0, size+1))
+			require.NoError(t, err)
+			require.Equal(t, test.want, string(got))
+			require.Len(t, test.want, int(size))
+			require.NoError(t, text.Close())
 		}
 	}
 }

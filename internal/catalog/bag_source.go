@@ -17,13 +17,14 @@ import (
 // checks the tag files, check each file, and Absent finds missing files. The engine
 // compares Oxum with the size that it has read.
 type bagSource struct {
-	version bag.Version
-	info    bag.Info
+	declared bag.Declared
+	info     bag.Info
 }
 
 var errUnlisted = errors.New("it is in the payload, and no payload manifest lists it")
 
-// IsBag reports whether a source is a bag, and which known hashes its manifests have.
+// IsBag reports whether a source is a bag, and which known hashes its manifests have. The error
+// is a *bag.UnsupportedError if Sealift cannot read the bag.
 func IsBag(root *fsys.Dir) (hashes []hash.Algorithm, is bool, err error) {
 	_, err = root.Lstat(bag.DeclarationName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -32,39 +33,65 @@ func IsBag(root *fsys.Dir) (hashes []hash.Algorithm, is bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	payload, unknown := false, ""
 	err = root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		a, format, ok := manifest.Recognize(string(name))
-		if ok && format == manifest.BagIt && !slices.Contains(hashes, a) {
-			hashes = append(hashes, a)
+		s := string(name)
+		a, format, ok := manifest.Recognize(s)
+		switch {
+		case ok && format == manifest.BagIt:
+			payload = payload || bag.IsPayloadManifest(s)
+			if !slices.Contains(hashes, a) {
+				hashes = append(hashes, a)
+			}
+		case bag.IsPayloadManifest(s):
+			unknown = s
 		}
 		return true
 	})
 	slices.Sort(hashes)
+	if err == nil {
+		_, err = readDeclaration(root)
+		if _, unsupported := errors.AsType[*bag.UnsupportedError](err); !unsupported {
+			err = nil // openBag reports it
+		}
+	}
+	if err == nil && !payload && unknown != "" {
+		err = &bag.UnsupportedError{Reason: "the algorithm of " + quoteName(unknown) + " is not supported, and the bag has no other payload manifest"}
+	}
 	return hashes, true, err
 }
 
+// readDeclaration reads bagit.txt.
+func readDeclaration(root *fsys.Dir) (bag.Declared, error) {
+	f, info, err := root.OpenRegular(bag.DeclarationName)
+	if err != nil {
+		return bag.Declared{}, err
+	}
+	defer f.Close()
+	return bag.ReadDeclaration(f.Reader(info.Size))
+}
+
 // openBag reads the tag files, and checks that they agree with each other.
-func (s *Source) openBag() (problems []Problem) {
-	s.bag = &bagSource{}
+func (s *Source) openBag(declared bag.Declared, err error) (problems []Problem) {
+	s.bag = &bagSource{declared: declared}
 	invalid := func(name string, err error) { problems = append(problems, Problem{name, Mismatch, err}) }
 	readTag := func(name string, read func(io.Reader) error) {
 		f, info, err := s.root.OpenRegular(name)
-		if errors.Is(err, fs.ErrNotExist) && name != bag.DeclarationName {
+		if errors.Is(err, fs.ErrNotExist) {
 			return
 		}
 		if err == nil {
-			err = read(f.Reader(info.Size))
+			err = read(declared.Encoding.NewReader(f.Reader(info.Size)))
 			f.Close()
 		}
 		if err != nil {
 			invalid(name, err)
 		}
 	}
-	readTag(bag.DeclarationName, func(r io.Reader) (err error) {
-		s.bag.version, err = bag.ReadDeclaration(r)
-		return err
-	})
-	readTag(bag.InfoName, func(r io.Reader) (err error) {
+	if err != nil {
+		invalid(bag.DeclarationName, err)
+	}
+	readTag(declared.InfoName(), func(r io.Reader) (err error) {
 		s.bag.info, err = bag.ReadInfo(r)
 		return err
 	})
@@ -72,13 +99,13 @@ func (s *Source) openBag() (problems []Problem) {
 	for _, l := range s.lists {
 		payload = payload || l.isPayload()
 		for _, tag := range s.lists {
-			if l.isPayload() && tag.isBag && !tag.isPayload() && s.bag.version.EachManifestIsComplete() && !tag.index.MayList(l.name) {
+			if l.isPayload() && tag.isBag && !tag.isPayload() && declared.IsFinal() && !tag.index.MayList(l.name) {
 				invalid(l.name, fmt.Errorf("%s does not list it", tag.name))
 			}
 		}
 	}
 	if !payload {
-		invalid(bag.DeclarationName, errors.New("the bag has no payload manifest of a known algorithm"))
+		invalid(bag.DeclarationName, errors.New("the bag has no payload manifest"))
 	}
 	readTag(bag.FetchName, func(r io.Reader) error {
 		return bag.ReadFetch(r, func(name string) error {
@@ -101,9 +128,9 @@ func (l *sourceList) isPayload() bool { return l.isBag && bag.IsPayloadManifest(
 func (b *bagSource) check(l *sourceList, file string, found manifest.Listing) error {
 	inPayload, listed := bag.InPayload(file), len(found.Digests) > 0
 	switch {
-	case found.Repeated():
+	case found.Repeated() && b.declared.IsFinal():
 		return fmt.Errorf("%s lists it more than once", l.name)
-	case l.isPayload() && inPayload && !listed && b.version.EachManifestIsComplete():
+	case l.isPayload() && inPayload && !listed && b.declared.IsFinal():
 		return fmt.Errorf("%s does not list it", l.name)
 	case l.isPayload() && !inPayload && listed:
 		return fmt.Errorf("%s must not list it, because it is not below %s/", l.name, bag.PayloadName)
@@ -137,10 +164,11 @@ func (s *Source) listedInBag(l *sourceList, file string) (found manifest.Listing
 	return manifest.Listing{}, err
 }
 
-// Oxum returns the size of the payload from bag-info.txt; ok is false if there is none.
-func (s *Source) Oxum() (o bag.Oxum, ok bool) {
-	if s.bag == nil || s.bag.info.Oxum == nil {
-		return o, false
+// Oxum returns the size of the payload according to the bag, and the name of the file that has
+// it; nil if there is none.
+func (s *Source) Oxum() (o *bag.Oxum, file string) {
+	if s.bag == nil {
+		return nil, ""
 	}
-	return *s.bag.info.Oxum, true
+	return s.bag.info.Oxum, s.bag.declared.InfoName()
 }

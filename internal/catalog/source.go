@@ -35,6 +35,7 @@ type sourceList struct {
 	name  string
 	slot  int // of its hash among those of the run
 	file  *fsys.File
+	text  io.Closer // of a manifest that is not in UTF-8; nil for others
 	index *manifest.Index
 	isBag bool // it is a manifest of a bag
 }
@@ -99,6 +100,14 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	if err != nil && !errors.Is(err, fs.ErrPermission) { // otherwise the walk reports it
 		problems = append(problems, Problem{"", Failure, fmt.Errorf("looking for manifests: %w", err)})
 	}
+	var declared bag.Declared
+	var declareErr error
+	if o.Bag || slices.ContainsFunc(found, func(c foundList) bool { return c.format == manifest.BagIt }) {
+		declared, declareErr = readDeclaration(root)
+		if !o.Bag && declareErr != nil && !errors.Is(declareErr, fs.ErrNotExist) {
+			problems = append(problems, Problem{bag.DeclarationName, Doubt, declareErr})
+		}
+	}
 	levels := names{hashes: o.Hashes}
 	for _, c := range found {
 		usual := len(levels.matches(c.name)) > 0 || slices.Contains(o.Names, c.name) || o.File != ""
@@ -110,15 +119,14 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 			problems = append(problems, Problem{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
 			break
 		}
-		isBag := o.Bag && c.format == manifest.BagIt
-		l, more := openSourceList(finder, c.name, c.slot, o.Hashes[c.slot], c.format, usual, isBag)
+		l, more := openSourceList(finder, c, o.Hashes[c.slot], usual, o.Bag && c.format == manifest.BagIt, declared.Encoding)
 		problems = append(problems, more...)
 		if l != nil {
 			s.lists = append(s.lists, l)
 		}
 	}
 	if o.Bag {
-		problems = append(problems, s.openBag()...)
+		problems = append(problems, s.openBag(declared, declareErr)...)
 	}
 	histories := o.Histories
 	if histories == nil && o.File == "" {
@@ -231,7 +239,8 @@ func (s *Source) isSidecar(name, base string, a hash.Algorithm) bool {
 
 // openSourceList opens a manifest. It returns nil if no file of that name has a digest.
 // That is a problem only if the name is one that Sealift uses (usual).
-func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm, format manifest.Format, usual, isBag bool) (*sourceList, []Problem) {
+func openSourceList(finder *fsys.Finder, c foundList, a hash.Algorithm, usual, isBag bool, e bag.Encoding) (*sourceList, []Problem) {
+	name := c.name
 	problem := func(severity Severity, err error) []Problem { return []Problem{{name, severity, err}} }
 	info, err := finder.Lstat(name)
 	switch {
@@ -250,7 +259,7 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 	if err != nil {
 		return nil, problem(Failure, err)
 	}
-	l := &sourceList{name: name, slot: slot, file: f, isBag: isBag}
+	l := &sourceList{name: name, slot: c.slot, file: f, isBag: isBag}
 	var content io.ReaderAt = fsys.ReaderAt{File: f}
 	if manifest.IsAppleDouble(name, content) {
 		l.close()
@@ -264,7 +273,17 @@ func openSourceList(finder *fsys.Finder, name string, slot int, a hash.Algorithm
 		}
 		content, info.Size = bytes.NewReader(held), int64(len(held))
 	}
-	l.index, err = manifest.BuildCheckIndex(content, info.Size, format, a)
+	if c.format == manifest.BagIt {
+		text, size, err := e.Decode(content, info.Size)
+		if err != nil {
+			l.close()
+			return nil, problem(Mismatch, err)
+		}
+		if text != nil {
+			l.text, content, info.Size = text, text, size
+		}
+	}
+	l.index, err = manifest.BuildCheckIndex(content, info.Size, c.format, a)
 	if err != nil {
 		l.close()
 		if document, ok := errors.AsType[*manifest.DocumentError](err); ok {
@@ -299,6 +318,10 @@ func (l *sourceList) close() {
 	if l.file != nil {
 		l.file.Close()
 		l.file = nil
+	}
+	if l.text != nil {
+		_ = l.text.Close() // a temporary that is not needed any more
+		l.text = nil
 	}
 }
 

@@ -117,15 +117,9 @@ func (r *run) recognizeBag() error {
 	if r.bagMode == bagMake {
 		return r.refuseUnfit()
 	}
-	if r.route.Name != "" || r.listedHashes == 0 || r.opts.MHL != nil || r.opts.part() || r.opts.SourceManifest == SourceManifestIgnore {
-		return nil
-	}
-	hashes, isBag, err := catalog.IsBag(r.source)
-	if err != nil && !errors.Is(err, fs.ErrPermission) { // the walk reports a source that must not be read
-		return failure.Refuse("source %s: cannot check whether it is a bag: %s", quoteName(r.opts.Source), err)
-	}
-	if err != nil || !isBag {
-		return nil //nolint:nilerr // the walk reports it
+	hashes, isBag, err := r.findBag()
+	if err != nil || !isBag || r.opts.MHL != nil || r.opts.part() {
+		return err
 	}
 	r.validates = true
 	r.opts.Hashes = slices.Clone(r.opts.Hashes)
@@ -135,6 +129,25 @@ func (r *run) recognizeBag() error {
 		}
 	}
 	return nil
+}
+
+// findBag reports whether the source is a bag whose manifests the run uses, and which known hashes
+// these have. It refuses a bag that Sealift cannot read.
+func (r *run) findBag() (hashes []hash.Algorithm, isBag bool, err error) {
+	if r.route.Name != "" || r.listedHashes == 0 || r.opts.SourceManifest == SourceManifestIgnore {
+		return nil, false, nil
+	}
+	hashes, isBag, err = catalog.IsBag(r.source)
+	if _, unsupported := errors.AsType[*bag.UnsupportedError](err); unsupported {
+		return nil, false, failure.Refuse("the source %s is a bag: %s; --source-manifest=ignore copies it without a check", quoteName(r.opts.Source), err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, false, nil // the walk reports a source that must not be read
+	}
+	if err != nil {
+		return nil, false, failure.Refuse("source %s: cannot check whether it is a bag: %s", quoteName(r.opts.Source), err)
+	}
+	return hashes, isBag, nil
 }
 
 // maxUnfit limits the names that the refusal of a source lists.
@@ -374,10 +387,10 @@ func (r *run) checkOxum() {
 		return
 	}
 	r.awaitCollector()
-	want, ok := r.manifests.Oxum()
-	if ok && want != r.payload && r.summary.Errors == 0 && r.ctx.Err() == nil {
+	want, file := r.manifests.Oxum()
+	if want != nil && *want != r.payload && r.summary.Errors == 0 && r.ctx.Err() == nil {
 		err := fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, r.payload)
-		r.report(fileEvent(EventMismatch, bag.InfoName, "", failure.StageVerify, err))
+		r.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -288,12 +289,12 @@ func TestASourceThatIsABagIsValidatedCompletely(t *testing.T) {
 		path   string
 		want   string
 	}{
-		"a damaged file":       {write("data/a", "b"), "data/a", "does not match its manifest"},
-		"a damaged tag file":   {write("bag-info.txt", "Payload-Oxum: 12301.4\n"), "bag-info.txt", "does not match its manifest"},
-		"another Payload-Oxum": {write("bag-info.txt", "Payload-Oxum: 12302.4\n"), "bag-info.txt", "the payload has 12301.4"},
-		"an unlisted file":     {write("data/new", ""), "data/new", "no payload manifest lists it"},
-		"another version":      {write("bagit.txt", strings.Replace(bag.Declaration, "1.0", "1.1", 1)), "bagit.txt", "is not known"},
-		"a bad fetch.txt":      {write("fetch.txt", "x"), "fetch.txt", "line 1 is not a URL"},
+		"a damaged file":        {write("data/a", "b"), "data/a", "does not match its manifest"},
+		"a damaged tag file":    {write("bag-info.txt", "Payload-Oxum: 12301.4\n"), "bag-info.txt", "does not match its manifest"},
+		"another Payload-Oxum":  {write("bag-info.txt", "Payload-Oxum: 12302.4\n"), "bag-info.txt", "the payload has 12301.4"},
+		"an unlisted file":      {write("data/new", ""), "data/new", "no payload manifest lists it"},
+		"a truncated bagit.txt": {write("bagit.txt", bag.Declaration[:19]), "bagit.txt", "there have to be two lines"},
+		"a bad fetch.txt":       {write("fetch.txt", "x"), "fetch.txt", "line 1 is not a URL"},
 		"an absent file": {func(t *testing.T, src string) {
 			require.NoError(t, os.Remove(filepath.Join(src, "data", "a")))
 		}, "data/a", "it is absent"},
@@ -343,6 +344,49 @@ func TestASourceThatIsABagIsValidatedCompletely(t *testing.T) {
 
 // A run that fails leaves no bagit.txt. The next one completes the bag, and reads again only
 // what failed.
+// A bag that Sealift cannot read is refused before anything is written, also with filters.
+func TestASourceThatIsAnUnsupportedBagIsRefused(t *testing.T) {
+	t.Parallel()
+	src := sourceBag(t)
+	dst := filepath.Join(t.TempDir(), "dst")
+	content := strings.Replace(bag.Declaration, "UTF-8", "Shift_JIS", 1)
+	require.NoError(t, os.WriteFile(filepath.Join(src, "bagit.txt"), []byte(content), 0o600))
+	for _, change := range []func(*Options){func(o *Options) { o.Bag.Info = nil }, func(o *Options) { o.Bag = nil }, func(o *Options) { o.Bag, o.Filter = nil, &filter.List{} }} {
+		o := bagging(src, dst)
+		change(&o)
+		_, err := Run(t.Context(), &o, &counters.Set{})
+		require.ErrorContains(t, err, `is a bag: the tag files are in "Shift_JIS", which is not supported`)
+		require.NoDirExists(t, dst)
+	}
+	o := options(src, dst)
+	o.SourceManifest = SourceManifestIgnore
+	runs(t, o)
+}
+
+// The copy of a bag of an earlier version, with tag files in another encoding, checks it.
+func TestASourceThatIsABagOfAnotherEncodingIsValidated(t *testing.T) {
+	t.Parallel()
+	src := t.TempDir()
+	treetest.Create(t, src, treetest.Dir{
+		"bagit.txt":        treetest.File("BagIt-Version: 0.95\nTag-File-Character-Encoding: ISO-8859-1\n"),
+		"package-info.txt": treetest.File("Payload-Oxum: 1.1\n"),
+		"manifest-md5.txt": treetest.File("0cc175b9c0f1b6a831c399e269772661 *data/\xf6\n"),
+		"data":             treetest.Dir{"ö": treetest.File("a")},
+	})
+	o := bagging(src, filepath.Join(t.TempDir(), "dst"))
+	o.Bag.Info = nil
+	runs(t, o)
+	require.Empty(t, validate(o.Targets[0]))
+
+	require.NoError(t, os.WriteFile(filepath.Join(src, "data", "ö"), []byte("b"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(src, "package-info.txt"), []byte("Payload-Oxum: 2.1\n"), 0o600))
+	o.Targets = []string{filepath.Join(t.TempDir(), "dst")}
+	s, err := Run(t.Context(), &o, &counters.Set{})
+	require.NoError(t, err)
+	require.EqualValues(t, 2, s.Mismatches)
+	require.False(t, isDeclared(o.Targets[0]))
+}
+
 func TestABagIsCompletedAfterAFailure(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

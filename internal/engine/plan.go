@@ -140,12 +140,14 @@ func (p *planning) closeInto() {
 
 // make makes the plan. The plan is nil without an error if a problem was reported.
 func (p *planning) make() (*shard.Plan, error) {
+	if err := p.warnBag(); err != nil {
+		return nil, err
+	}
 	p.openManifests()
 	if err := p.openDestinations(); err != nil {
 		return nil, err
 	}
 	p.measureSpace()
-	p.warnBag()
 	if p.hasFailed() {
 		return nil, nil
 	}
@@ -420,12 +422,11 @@ func (p *planning) undoDestinations() {
 
 // warnBag warns that a planned copy of a bag does not check that the bag is complete, as Run
 // does.
-func (p *planning) warnBag() {
-	if p.listedHashes == 0 || p.opts.part() || p.opts.SourceManifest == SourceManifestIgnore {
-		return
-	}
-	if _, isBag, err := catalog.IsBag(p.source); err == nil && isBag {
+func (p *planning) warnBag() error {
+	_, isBag, err := p.findBag()
+	if isBag && !p.opts.part() {
 		err := errors.New("the source is a bag, and a planned copy does not check that it is complete; check a destination with sealift verify when it is merged")
 		p.report(Event{Kind: EventWarning, Err: err})
 	}
+	return err
 }

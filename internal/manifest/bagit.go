@@ -17,7 +17,7 @@ import (
 // ends with a line feed, a carriage return or both. In the path, %0A, %0D and %25 are a
 // line feed, a carriage return and the percent sign. There is no other escape (section
 // 2.1.3). Many programs do not encode the percent sign, so Line.Literal is the unchanged
-// path if that differs. md5sum's asterisk before "data/", which RFC 8493 warns about, is
+// path if that differs. The asterisk of "md5sum -b" before the path, which RFC 8493 describes, is
 // removed.
 //
 // A line is written with two spaces, and with these three escapes in upper case.
@@ -106,9 +106,7 @@ func (p *bagParser) parse(line []byte) (fields, error) {
 		return fields{}, errMalformed
 	}
 	name = bytes.TrimLeft(name, " \t")
-	if bytes.HasPrefix(name, []byte("*data/")) {
-		name = name[1:]
-	}
+	name = bytes.TrimPrefix(name, []byte("*"))
 	if len(name) == 0 || bytes.IndexByte(name, 0) >= 0 {
 		return fields{}, errMalformed
 	}

@@ -71,9 +71,9 @@ func modelOfBagIt(line string) modelLine {
 		return modelLine{malformed: true}
 	}
 	digest, err := hex.DecodeString(found[1])
-	name := found[2]
-	if strings.HasPrefix(name, "*data/") {
-		name = name[1:]
+	name := strings.TrimPrefix(found[2], "*")
+	if name == "" {
+		return modelLine{malformed: true}
 	}
 	l := Line{Path: modelPercents.Replace(name), Digest: digest}
 	if l.Path != name {
@@ -204,7 +204,7 @@ func FuzzStyle(f *testing.F) {
 		// a blank, or with the mark of md5sum.
 		text, rest := "", []string(nil)
 		for _, path := range paths {
-			if strings.ContainsRune(" \t", rune(path[0])) || strings.HasPrefix(path, "*data/") {
+			if strings.ContainsRune(" \t*", rune(path[0])) {
 				continue
 			}
 			encoded := strings.NewReplacer("%", "%25", "\n", "%0A", "\r", "%0D").Replace(path)

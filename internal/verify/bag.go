@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -31,9 +32,9 @@ import (
 
 // bagCheck is the state of the check of a bag. It needs 8 bytes of memory for each line.
 type bagCheck struct {
-	version bag.Version
-	info    bag.Info
-	lists   []*bagList
+	declared bag.Declared // zero if bagit.txt is not valid
+	info     bag.Info
+	lists    []*bagList
 }
 
 // bagList is one manifest of a bag.
@@ -44,32 +45,73 @@ type bagList struct {
 	listed lookup.Set
 }
 
-// openBag reads the tag files if the tree is a bag, and notes errors in them.
-func (t *tree) openBag() error {
-	f, _, err := t.root.OpenRegular(bag.DeclarationName)
+// openBag decodes the manifests if the tree is a bag. If the bag is checked completely, it also
+// reads the tag files and notes errors in them.
+func (t *tree) openBag(complete bool) error {
+	if !complete && !slices.ContainsFunc(t.manifests, (*treeManifest).isBagIt) {
+		return nil
+	}
+	shown := quote.Name(filepath.Join(t.given, bag.DeclarationName))
+	declared, err := bag.Declared{}, errors.New("it is not a regular file")
+	f, _, openErr := t.root.OpenRegular(bag.DeclarationName)
 	other := (*fsys.KindError)(nil)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case openErr == nil:
+		declared, err = bag.ReadDeclaration(reader(f))
+		f.Close()
+	case errors.Is(openErr, fs.ErrNotExist):
 		return nil
-	case errors.As(err, &other), err != nil && fsys.IsSymlinkRefusal(err):
-		t.bag = &bagCheck{}
-		t.invalid(bag.DeclarationName, errors.New("it is not a regular file"))
+	case !errors.As(openErr, &other) && !fsys.IsSymlinkRefusal(openErr):
+		return failure.Refuse("%s: %s", shown, openErr)
+	}
+	if _, unsupported := errors.AsType[*bag.UnsupportedError](err); unsupported {
+		return failure.Refuse("%s: %s", shown, err)
+	}
+	for _, s := range t.manifests {
+		if s.isBagIt() {
+			if err := s.decode(declared.Encoding); err != nil {
+				return err
+			}
+		}
+	}
+	if !complete {
 		return nil
-	case err != nil:
-		return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, bag.DeclarationName)), err)
 	}
 	t.bag = &bagCheck{}
-	t.bag.version, err = bag.ReadDeclaration(reader(f))
-	f.Close()
 	if err != nil {
 		t.invalid(bag.DeclarationName, err)
+	} else {
+		t.bag.declared = declared
 	}
 	if err := t.readInfo(); err != nil {
-		t.invalid(bag.InfoName, err)
+		t.invalid(t.bag.declared.InfoName(), err)
 	}
+	return t.openBagLists()
+}
+
+func (s *treeManifest) isBagIt() bool { return s.format == manifest.BagIt }
+
+// decode replaces the content of the manifest by its text in UTF-8. A manifest that is not in
+// the encoding is invalid, and none of its lines is checked.
+func (s *treeManifest) decode(e bag.Encoding) error {
+	text, size, err := e.Decode(s.in, s.size)
+	switch {
+	case errors.Is(err, extsort.ErrTemporary):
+		return refused(s.shown, err)
+	case err != nil:
+		s.tree.invalid(filepath.Base(s.shown), err)
+		s.size = 0
+	case text != nil:
+		s.in, s.size, s.temp = text, size, text
+	}
+	return nil
+}
+
+// openBagLists finds the manifests of the bag, and those of unknown algorithms.
+func (t *tree) openBagLists() error {
 	payload := false
 	for _, s := range t.manifests {
-		if s.format != manifest.BagIt {
+		if !s.isBagIt() {
 			continue
 		}
 		l := &bagList{from: s, name: filepath.Base(s.shown)}
@@ -77,18 +119,24 @@ func (t *tree) openBag() error {
 		payload = payload || !l.tag
 		t.bag.lists = append(t.bag.lists, l)
 	}
-	if !payload {
-		t.invalid("", errors.New("the bag has no payload manifest of a known algorithm"))
-	}
-	err = t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+	unknown := "" // a payload manifest
+	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		s := string(name)
 		if _, _, known := manifest.Recognize(s); !known && (bag.IsPayloadManifest(s) || bag.IsTagManifest(s)) {
 			t.notes = append(t.notes, note{Warning, s, errors.New("it is not checked, because its algorithm is not known")})
+			if bag.IsPayloadManifest(s) {
+				unknown = s
+			}
 		}
 		return true
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
+	case !payload && unknown != "":
+		return failure.Refuse("%s: its algorithm is not supported, and the bag has no other payload manifest", quote.Name(filepath.Join(t.given, unknown)))
+	case !payload:
+		t.invalid("", errors.New("the bag has no payload manifest"))
 	}
 	return t.findUnfinishedBag()
 }
@@ -97,12 +145,12 @@ func reader(f *fsys.File) io.Reader { return f.Reader(1 << 62) }
 
 // readInfo reads bag-info.txt, which may be absent.
 func (t *tree) readInfo() error {
-	f, _, err := t.root.OpenRegular(bag.InfoName)
+	f, _, err := t.root.OpenRegular(t.bag.declared.InfoName())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		t.bag.info, err = bag.ReadInfo(reader(f))
+		t.bag.info, err = bag.ReadInfo(t.bag.declared.Encoding.NewReader(reader(f)))
 		f.Close()
 	}
 	return err
@@ -162,7 +210,7 @@ func (b *bagCheck) note(j *job) {
 // checkBag reports errors of the bag that do not concern single lines.
 func (r *run) checkBag(ctx context.Context, t *tree) {
 	b := t.bag
-	if b.version == (bag.Version{}) { // reported before
+	if b.declared == (bag.Declared{}) { // reported before
 		return
 	}
 	for _, l := range b.lists {
@@ -170,14 +218,14 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 			r.bagResult(t, Failure, l.name, err)
 		}
 		for _, other := range b.lists {
-			if l.tag && !other.tag && b.version.EachManifestIsComplete() && !l.listed.Has(other.name) {
+			if l.tag && !other.tag && b.declared.IsFinal() && !l.listed.Has(other.name) {
 				r.bagResult(t, Invalid, other.name, fmt.Errorf("%s does not list it", l.name))
 			}
 		}
 	}
 	have, ok := r.walkPayload(ctx, t)
 	if want := b.info.Oxum; ok && want != nil && *want != have {
-		r.bagResult(t, Invalid, bag.InfoName, fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, have))
+		r.bagResult(t, Invalid, b.declared.InfoName(), fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, have))
 	}
 	if err := r.checkFetch(t); err != nil {
 		r.bagResult(t, Invalid, bag.FetchName, err)
@@ -192,11 +240,16 @@ func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
 	}
 }
 
-// findRepeated reports the paths that a manifest lists more than once. It warns once if
-// paths differ only in case, because some file systems cannot hold both.
+// findRepeated reports the paths that a manifest lists more than once, which only version 1.0
+// forbids. It warns once if paths differ only in case, because some file systems cannot hold
+// both.
 func (r *run) findRepeated(t *tree, l *bagList) error {
 	var folded lookup.Set
 	repeated := l.listed.Repeated()
+	verdict := Warning
+	if t.bag.declared.IsFinal() {
+		verdict = Invalid
+	}
 	again := func(yield func(names []string) error) error {
 		lines := l.from.read()
 		for {
@@ -225,7 +278,7 @@ func (r *run) findRepeated(t *tree, l *bagList) error {
 		for _, name := range names {
 			if repeated.Has(name) && !reported[name] && len(reported) < maxReported {
 				reported[name] = true
-				r.bagResult(t, Invalid, name, fmt.Errorf("%s lists it more than once", l.name))
+				r.bagResult(t, verdict, name, fmt.Errorf("%s lists it more than once", l.name))
 				break
 			}
 		}
@@ -269,7 +322,7 @@ func (r *run) checkFetch(t *tree) error {
 		return err
 	}
 	defer f.Close()
-	return bag.ReadFetch(reader(f), func(name string) error {
+	return bag.ReadFetch(t.bag.declared.Encoding.NewReader(reader(f)), func(name string) error {
 		paths := manifest.BagItPaths(name)
 		for i := range paths {
 			paths[i] = path.Clean(paths[i])
@@ -382,7 +435,7 @@ func (b *bagCheck) unlisted(file string) string {
 	switch {
 	case !listed:
 		return "it is in the payload, and no payload manifest lists it"
-	case lacks != "" && b.version.EachManifestIsComplete():
+	case lacks != "" && b.declared.IsFinal():
 		return lacks + " does not list it"
 	}
 	return ""

@@ -127,6 +127,7 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 	if r.opts.Unlisted {
 		t.listed = &lookup.Set{}
 	}
+	complete := false // whether to validate a bag, and not only check lines
 	switch {
 	case own != nil:
 	case named != nil:
@@ -136,9 +137,11 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 	case r.opts.Manifest != "":
 		err = t.openWithin(r.opts.Manifest)
 	default:
-		if err = t.find(); err == nil && r.opts.Filter == nil && r.opts.Only == nil {
-			err = t.openBag()
-		}
+		err = t.find()
+		complete = r.opts.Filter == nil && r.opts.Only == nil
+	}
+	if err == nil {
+		err = t.openBag(complete)
 	}
 	if err != nil {
 		return err
