@@ -27,7 +27,8 @@ Manifests and journals of Sealift are not compared where A lacks them. Markers
 (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported. The
 exit code is 3 then, and if the trees differ.
 
-` + filterHelp + ` A directory in --files-from includes everything below it.`,
+` + filterHelp + `
+A directory in --files-from includes everything below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2
   sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,
@@ -66,7 +67,7 @@ exit code is 3 then, and if the trees differ.
 			watch:   func(n *counters.Set) func() { return page.watch(n, nil, "read from each directory") },
 			finish: func(s *compare.Summary, result outcome) outcome {
 				if !c.ended {
-					flags.selection.warnUnmet(r, nil)
+					flags.selection.warnUnmet(r, nil, false) // a comparison of nothing is refused
 				}
 				result = c.finish(s, result)
 				switch {

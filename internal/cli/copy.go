@@ -39,7 +39,8 @@ read and copied unchanged.
 ` + mhlHelp + `
 The default comment of an ASC MHL generation is "Copy of SRC to DST".
 
-` + filterHelp + ` A directory in --files-from includes everything below it.
+` + filterHelp + `
+A directory in --files-from includes everything below it.
 
 Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -115,24 +114,26 @@ func TestRulesKeepTheirOrder(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		path string
-		want filter.Verdict
+		want bool // selected
 	}{
-		{[]string{"--exclude", "*.o", "--include", "x.o"}, "x.o", filter.Included},
-		{[]string{"--include", "x.o", "--exclude", "*.o"}, "x.o", filter.Excluded},
-		{[]string{"--include", "x.o"}, "y.o", filter.Excluded},
-		{[]string{"--exclude", "z", "--include", "x.o"}, "y.o", filter.Included},
-		{[]string{"--exclude-from", file}, "keep.o", filter.Included},
-		{[]string{"--exclude-from", file, "--exclude", "keep.o"}, "keep.o", filter.Excluded},
-		{[]string{"--exclude", "keep.o", "--exclude-from", file}, "keep.o", filter.Included},
-		{[]string{"--exclude-from", file, "--include", "y.o"}, "y.o", filter.Included},
-		{[]string{"--exclude", "a,b"}, "a", filter.Included},
+		{[]string{"--exclude", "*.o", "--include", "x.o", "--exclude", "z"}, "x.o", false},
+		{[]string{"--include", "x.o", "--exclude", "*.o"}, "x.o", true},
+		{[]string{"--include", "x.o", "--exclude", "*.o"}, "y.o", false},
+		{[]string{"--include", "x.o", "--exclude", "z"}, "y.o", true},
+		{[]string{"--exclude-from", file}, "keep.o", true},
+		{[]string{"--exclude-from", file}, "x.o", false},
+		{[]string{"--exclude-from", file, "--exclude", "keep.o"}, "keep.o", true},
+		{[]string{"--exclude", "keep.o", "--exclude-from", file}, "keep.o", false},
+		{[]string{"--exclude-from", file, "--include", "y.o", "--exclude", "*"}, "y.o", false},
+		{[]string{"--include", "y.o", "--exclude-from", file}, "y.o", true},
+		{[]string{"--exclude", "a,b"}, "a", true},
 	} {
 		o := parsed(t, "", append(c.args, "a", "b")...)
 		if o.Filter == nil {
 			t.Fatalf("%q: no filter", c.args)
 		}
-		if got := o.Filter.Match(c.path, false, o.Filter.Root()); got != c.want {
-			t.Errorf("%q: %s is %v, want %v", c.args, c.path, got, c.want)
+		if got := o.Filter.Match(c.path, false, o.Filter.Root()).Selected; got != c.want {
+			t.Errorf("%q: %s is selected: %v, want %v", c.args, c.path, got, c.want)
 		}
 	}
 }

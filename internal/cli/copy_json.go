@@ -7,9 +7,9 @@ import (
 // copyJSON is the JSON output of copy.
 type copyJSON struct {
 	headJSON
-	Source nameJSON   `json:"source"`
-	DryRun bool       `json:"dry_run"`
-	Counts countsJSON `json:"counts"`
+	Source nameJSON       `json:"source"`
+	DryRun bool           `json:"dry_run"`
+	Counts copyCountsJSON `json:"counts"`
 	amountJSON
 	ResumedFiles int64          `json:"resumed_files"` // copied by an interrupted run, and not read again
 	ResumedBytes int64          `json:"resumed_bytes"` // of these files, and of the parts of other files that were already copied
@@ -21,6 +21,11 @@ type copyJSON struct {
 	Shares       []shareJSON    `json:"shares"` // part of the time that the run waited for each place
 	Limit        *shareJSON     `json:"limit"`  // the largest share, or null
 	ExitCode     int            `json:"exit_code"`
+}
+
+type copyCountsJSON struct {
+	countsJSON
+	LeftOut int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
 }
 
 type countsJSON struct {
@@ -116,7 +121,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 		headJSON:     r.head(),
 		Source:       newNameJSON(r.flags.options.Source),
 		DryRun:       s.DryRun,
-		Counts:       newCountsJSON(s, r.mu.mismatches, r.mu.errors),
+		Counts:       copyCountsJSON{newCountsJSON(s, r.mu.mismatches, r.mu.errors), s.LeftOut},
 		amountJSON:   newAmountJSON(s.Bytes, s.Elapsed),
 		ResumedFiles: s.ResumedFiles,
 		ResumedBytes: s.ResumedBytes,

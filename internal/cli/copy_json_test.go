@@ -38,7 +38,8 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     "conflicts": 2,
     "mismatches": 1,
     "errors": 3,
-    "warnings": 1
+    "warnings": 1,
+    "left_out": 0
   },
   "bytes": 27123456789,
   "seconds": 20.5,

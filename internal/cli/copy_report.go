@@ -108,7 +108,7 @@ func outcomeOfCopy(s *engine.Summary) outcome {
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcomeOfCopy(s))
 	if s.Total >= 0 && result.signal == nil {
-		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil)
+		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil, s.Total == 0 && s.LeftOut > 0)
 	}
 	if err := r.printListing(stdout); err != nil {
 		r.failure("", "", err)
@@ -175,6 +175,7 @@ func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatche
 	if len(s.Targets) == 1 {
 		t.entries(s.Targets[0].Counts)
 	}
+	t.countOf("left out", s.LeftOut, "entry", ", by filters")
 	t.counts([]count{
 		{"conflicts", s.Conflicts}, {"mismatches", mismatches},
 		{"warnings", s.Warnings}, {"errors", failures},
@@ -245,6 +246,8 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 		v.good, v.bad = "dry run: nothing was written", "dry run: nothing was written, and the copy would not be complete"
 	case s.Total < 0:
 		v.good = "complete"
+	case s.Total == 0 && s.LeftOut > 0:
+		v.good = "complete: 0 of " + plural(s.LeftOut, "file") + " selected"
 	default:
 		v.good = "complete: " + plural(s.Total, "file") + " at " + destinations(s) + verified(o, s)
 	}

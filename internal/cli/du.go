@@ -31,7 +31,8 @@ device, with everything below it. Numbers and format are those of GNU du. A file
 with several names counts once. Unlike GNU du, it prints one line for each PATH,
 and lines for directories only with --max-depth, --all or --top.
 
-` + filterHelp + ` Directories that are searched count themselves.`,
+` + filterHelp + `
+Directories that are searched count themselves.`,
 		Example: `  sealift du /mnt/archive /home
   sealift du --top 20 /home
   sealift du -d 1 -h . | sort -h
@@ -76,9 +77,12 @@ and lines for directories only with --max-depth, --all or --top.
 				return s, err
 			},
 			finish: func(s *usage.Summary, result outcome) outcome {
+				if result.signal == nil {
+					flags.selection.warnUnmet(r, nil, false)
+				}
 				result = r.endLog(result.or(outcome{failed: s.Errors > 0}), "bytes", s.Bytes, "errors", s.Errors)
 				if flags.json {
-					printJSON(stdout, report.json(options, r, result))
+					printJSON(stdout, report.json(options, s.LeftOut, r, result))
 				}
 				return result
 			},
@@ -253,8 +257,10 @@ type duReportJSON struct {
 	headJSON
 	Apparent bool          `json:"apparent"` // file sizes, not allocated space
 	Paths    []duPathJSON  `json:"paths"`
-	Total    uint64        `json:"total"` // bytes
+	Total    uint64        `json:"total"`    // bytes
+	LeftOut  int64         `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
 	Failures []failureJSON `json:"failures"`
+	Warnings []warningJSON `json:"warnings"`
 	ExitCode int           `json:"exit_code"`
 }
 
@@ -290,7 +296,7 @@ func (d *duReport) entry(e usage.Entry) {
 // unknown.
 func (d *duReport) finish(s *usage.Summary, _ bool) { d.total = s.Bytes }
 
-func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJSON {
+func (d *duReport) json(o *usage.Options, leftOut int64, r *reporter, result outcome) duReportJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return duReportJSON{
@@ -298,7 +304,9 @@ func (d *duReport) json(o *usage.Options, r *reporter, result outcome) duReportJ
 		Apparent: o.Apparent,
 		Paths:    list(d.paths),
 		Total:    d.total,
+		LeftOut:  leftOut,
 		Failures: list(r.mu.failures),
+		Warnings: list(r.mu.warnings),
 		ExitCode: result.code(),
 	}
 }

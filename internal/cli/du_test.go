@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/usage"
 )
@@ -165,9 +164,9 @@ func TestEachFlagOfDuReachesItsOption(t *testing.T) {
 		{"--workers=3", func(o *usage.Options) any { return o.Workers }, 3},
 		{"--top=off", func(o *usage.Options) any { return o.Top }, 0},
 		{"--top 20", func(o *usage.Options) any { return o.Top }, 20},
-		{"--exclude=*.c", func(o *usage.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()) }, filter.Excluded},
-		{"--exclude=*.c", func(o *usage.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()) }, filter.Included},
-		{"--include=*.c", func(o *usage.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()) }, filter.Excluded},
+		{"--exclude=*.c", func(o *usage.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()).Selected }, false},
+		{"--exclude=*.c", func(o *usage.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()).Selected }, true},
+		{"--include=*.c --exclude=*", func(o *usage.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()).Selected }, false},
 	} {
 		r := duCommand(t, measures(), strings.Fields(c.line)...)
 		if r.code != 0 || r.options == nil {
@@ -237,9 +236,9 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 	r := duCommand(t, eventfulDu, "--json", "-abch")
 	want := `{"schema":1,"apparent":true,"paths":[` +
 		`{"path":"d","kind":"directory","bytes":1536000,"entries":[{"path":"d/e\n","kind":"directory","bytes":4096,"depth":1}]},` +
-		`{"path":"\ufffd","path_base64":"/w==","kind":"regular file","bytes":731,"entries":[]}],"total":1536731,"failures":[` +
+		`{"path":"\ufffd","path_base64":"/w==","kind":"regular file","bytes":731,"entries":[]}],"total":1536731,"left_out":0,"failures":[` +
 		`{"path":"d/it's","target":"","stage":"scan","error":"permission \u202edenied"},` +
-		`{"path":"gone","target":"","stage":"scan","error":"no such file or directory"}],"exit_code":1}` + "\n"
+		`{"path":"gone","target":"","stage":"scan","error":"no such file or directory"}],"warnings":[],"exit_code":1}` + "\n"
 	if r.code != 1 || headless(t, r.stdout) != want {
 		t.Errorf("exit code %d\n got %s\nwant %s", r.code, r.stdout, want)
 	}
@@ -250,7 +249,7 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 	r = duCommand(t, measures(directory("a", 9, 0), file("a/b", 8, 1), directory("c", 7, 0), file("c/d/e", 6, 2)), "--json", "--top=1")
 	want = `{"schema":1,"apparent":false,"paths":[` +
 		`{"path":"a","kind":"directory","bytes":9,"entries":[{"path":"a/b","kind":"regular file","bytes":8,"depth":1}]},` +
-		`{"path":"c","kind":"directory","bytes":7,"entries":[{"path":"c/d/e","kind":"regular file","bytes":6,"depth":2}]}],"total":16,"failures":[],"exit_code":0}` + "\n"
+		`{"path":"c","kind":"directory","bytes":7,"entries":[{"path":"c/d/e","kind":"regular file","bytes":6,"depth":2}]}],"total":16,"left_out":0,"failures":[],"warnings":[],"exit_code":0}` + "\n"
 	if headless(t, r.stdout) != want {
 		t.Errorf("with --top\n got %s\nwant %s", r.stdout, want)
 	}
@@ -261,7 +260,7 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 		return &usage.Summary{}, Interrupt{os.Interrupt}
 	}
 	r = duCommand(t, interrupted, "--json", "-a")
-	want = `{"schema":1,"apparent":false,"paths":[],"total":0,"failures":[],"exit_code":130}` + "\n"
+	want = `{"schema":1,"apparent":false,"paths":[],"total":0,"left_out":0,"failures":[],"warnings":[],"exit_code":130}` + "\n"
 	if headless(t, r.stdout) != want || r.code != 130 || r.stderr != "sealift: stopped by SIGINT; the numbers are incomplete\n" {
 		t.Errorf("interrupted: exit code %d, stderr %q\n got %s\nwant %s", r.code, r.stderr, r.stdout, want)
 	}

@@ -55,8 +55,8 @@ func TestJSONBeginsWithTheSameHead(t *testing.T) {
 		want []option
 	}{
 		{
-			command(t, slowly, "", "copy", "--json", "--exclude", "*.tmp", "-o", "c", "--include=a/*", "-q", "--overwrite-policy", "never", "-o", "d", "src", "b").stdout, "copy",
-			[]option{{"json", "true"}, {"exclude", "*.tmp"}, {"include", "a/*"}, {"output", "c"}, {"output", "d"}, {"quiet", "true"}, {"overwrite-policy", "never"}},
+			command(t, slowly, "", "copy", "--json", "--exclude", "*.tmp", "-o", "c", "--include=a/*", "--exclude=*", "-q", "--overwrite-policy", "never", "-o", "d", "src", "b").stdout, "copy",
+			[]option{{"json", "true"}, {"exclude", "*.tmp"}, {"include", "a/*"}, {"exclude", "*"}, {"output", "c"}, {"output", "d"}, {"quiet", "true"}, {"overwrite-policy", "never"}},
 		},
 		{verifyCommand(t, ends[verify.Options](&verify.Summary{}, nil), "", "--json", "x").stdout, "verify", []option{{"json", "true"}}},
 		{duCommand(t, func(context.Context, *usage.Options) (*usage.Summary, error) { return &usage.Summary{}, nil }, "--exclude=x", "--exclude=y", "--json").stdout, "du", []option{{"exclude", "x"}, {"exclude", "y"}, {"json", "true"}}},

@@ -141,7 +141,7 @@ func (f *planFlags) checkShards(cmd *cobra.Command) error {
 // finish ends the log and prints the summary of a plan. p.ID is "" if no plan was written.
 func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *reporter, result outcome) outcome {
 	if p.ID != "" {
-		f.selection.warnUnmet(r, nil)
+		f.selection.warnUnmet(r, nil, p.Totals.Entries == 0 && p.Totals.LeftOut > 0)
 	} else if result.code() == 0 {
 		result.failed = true
 	}
@@ -159,9 +159,9 @@ func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *reporter, result 
 // print prints the summary of a plan.
 func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcome) {
 	failures, mismatches := r.counts()
-	what, done := "entry", "copied"
+	what, left, done := "entry", "entry", "copied"
 	if f.checks.planned {
-		what, done = "file", "checked"
+		what, left, done = "file", "line", "checked"
 	}
 	v := verdict{
 		good: "planned: " + plural(p.Totals.Entries, what) + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is " + done + " yet",
@@ -184,6 +184,7 @@ func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcom
 	var t table
 	t.row("size", units.Size(p.Totals.Bytes))
 	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Missing.Entries}})
+	t.countOf("left out", p.Totals.LeftOut, left, ", by filters")
 	shards := units.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
 	if len(p.Shards) > 1 {
 		shards += "; the longest needs " + times(longest, mean) + " the mean time"

@@ -180,7 +180,8 @@ func copyTotals(s *engine.Summary, failures, mismatches int64) []report.Fact {
 		number("special files", s.Specials, "counts.specials"))
 	facts = append(facts, bytesFacts("size", s.Bytes, s.Elapsed)...)
 	facts = append(facts, entryFacts(s.Counts, "counts.")...)
-	facts = append(facts, some(0, number("continued from an interrupted run", s.ResumedFiles, "resumed_files"))...)
+	facts = append(facts, some(0, number("continued from an interrupted run", s.ResumedFiles, "resumed_files"),
+		number("left out by filters", s.LeftOut, "counts.left_out"))...)
 	return append(facts, some(1,
 		problemCount("errors", failures, "counts.errors"),
 		problemCount("mismatches", mismatches, "counts.mismatches"),

@@ -44,9 +44,9 @@ func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
 }
 
 // filterHelp explains the rules of --include and --exclude.
-const filterHelp = `Patterns are those of .gitignore, with **. Rules are applied in the order given,
-and the last match wins. If the first rule is an include, paths that match no
-rule are excluded.`
+const filterHelp = `Patterns are those of .gitignore, with **. Rules are tried in the order given,
+and the first match decides. A path that no rule matches follows its directory.
+To select only some names, use --include '*.mov' --exclude '*'.`
 
 // read returns the filter rules and the paths of --files-from; each is nil if its flags were
 // not given. It may read standard input, so call it after all checks that need no input.
@@ -56,6 +56,9 @@ func (f *selection) read(cmd *cobra.Command) (rules *filter.List, only *filter.O
 	}
 	if slices.ContainsFunc([]string{"include", "exclude", "exclude-from"}, cmd.Flags().Changed) {
 		rules = &f.rules
+		if err := rules.Check(); err != nil {
+			return nil, nil, usagef("%s", err)
+		}
 	}
 	if cmd.Flags().Changed("files-from") {
 		read := func(r io.Reader) (err error) {
@@ -108,16 +111,25 @@ func readFile(name string, read func(io.Reader) error) error {
 const maxUnmet = 10
 
 // warnUnmet warns of filter rules that matched nothing and of an empty --files-from, and returns
-// the number of warnings. Call it only after a run that has read the complete tree. paths are
-// those of --files-from; a command that reports missing paths itself passes nil.
-func (f *selection) warnUnmet(r *reporter, paths *filter.Only) (warnings int64) {
+// the number of warnings. nothing reports that the rules leave no file, which is a warning, too.
+// Call it only after a run that has read the complete tree. paths are those of --files-from; a
+// command that reports missing paths itself passes nil.
+func (f *selection) warnUnmet(r *reporter, paths *filter.Only, nothing bool) (warnings int64) {
+	if nothing {
+		r.warning("", "", errors.New("the filters select no file"))
+		warnings++
+	}
 	if f.empty {
 		r.warning("", "", errors.New("--files-from "+quote.Name(f.filesFrom)+" lists no path"))
 		warnings++
 	}
 	var unmet []string
 	for _, rule := range f.rules.Unmet() {
-		unmet = append(unmet, "the "+rule[0]+" rule "+quote.Name(rule[1]))
+		kind := "exclude"
+		if rule.Include {
+			kind = "include"
+		}
+		unmet = append(unmet, "the "+kind+" rule "+quote.Name(rule.Pattern))
 	}
 	for _, path := range paths.Unmet() {
 		unmet = append(unmet, quote.Name(path)+", which --files-from lists,")

@@ -31,7 +31,8 @@ itself. Its lines for other files stay while these files exist.
 
 ` + mhlHelp + `
 
-` + filterHelp + ` A directory in --files-from includes everything below it.`,
+` + filterHelp + `
+A directory in --files-from includes everything below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
@@ -73,7 +74,7 @@ itself. Its lines for other files stay while these files exist.
 			finish: func(s *sum.Summary, result outcome) outcome {
 				result = result.or(outcome{failed: s.Errors > 0})
 				if result.signal == nil {
-					s.Warnings += flags.selection.warnUnmet(r, nil)
+					s.Warnings += flags.selection.warnUnmet(r, nil, s.Files == 0 && s.LeftOut > 0)
 				}
 				failures, _ := r.counts()
 				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
@@ -250,6 +251,7 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	t.row("hashed", plural(s.Files, "file"))
 	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
 	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"renamed", int64(s.Renamed)}, {"ignored", s.Ignored}, {"warnings", s.Warnings}, {"errors", failures}})
+	t.countOf("left out", s.LeftOut, "entry", ", by filters")
 	t.countOf("cached", s.Cached, "file", ", perhaps read from memory and not from the device")
 	if s.Manifest != "" {
 		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))

@@ -25,6 +25,7 @@ type sumJSON struct {
 
 type sumCountsJSON struct {
 	Files    int64 `json:"files"`
+	LeftOut  int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
 	Errors   int64 `json:"errors"`
 	Warnings int64 `json:"warnings"`
 	Cached   int64 `json:"read_through_cache"` // perhaps read from memory, although --cache requested the device
@@ -84,7 +85,7 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	defer r.mu.Unlock()
 	report := sumJSON{
 		headJSON:   r.head(),
-		Counts:     sumCountsJSON{Files: s.Files, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
+		Counts:     sumCountsJSON{Files: s.Files, LeftOut: s.LeftOut, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
 		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
 		Files:      []sumFileJSON{},
 		Failures:   list(r.mu.failures),

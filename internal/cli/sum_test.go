@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/sum"
@@ -167,8 +166,8 @@ func TestEachFlagOfSumReachesItsOption(t *testing.T) {
 		{"--json --manifest=x", func(o *sum.Options) any { return o.Listed != nil }, false},
 		{"--json --hash=md5,sha256", func(o *sum.Options) any { return o.Hashes }, []hash.Algorithm{hash.MD5, hash.SHA256}},
 		{"--workers=3", func(o *sum.Options) any { return o.Workers }, 3},
-		{"--include=*.c", func(o *sum.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()) }, filter.Excluded},
-		{"--exclude=*.c", func(o *sum.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()) }, filter.Excluded},
+		{"--include=*.c --exclude=*", func(o *sum.Options) any { return o.Filter.Match("a.h", false, o.Filter.Root()).Selected }, false},
+		{"--exclude=*.c", func(o *sum.Options) any { return o.Filter.Match("a.c", false, o.Filter.Root()).Selected }, false},
 		{"--files-from=- --from0", func(o *sum.Options) any { return o.Only.Root().Names() }, []string{"p\nq", "r"}},
 	} {
 		r := sumCommand(t, ends[sum.Options](&sum.Summary{}, nil), "p\nq\x00r\x00", strings.Fields(c.line)...)

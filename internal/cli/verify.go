@@ -43,7 +43,8 @@ directory is opened, whatever a manifest lists.
 Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies in a
 directory are reported, and the exit code is 3.
 
-` + filterHelp + ` A directory in --files-from includes everything below it.
+` + filterHelp + `
+A directory in --files-from includes everything below it.
 
 --manifest checks each PATH, which must be a directory, against FILE instead of
 its own manifests. FILE is searched for in the current directory, then in each

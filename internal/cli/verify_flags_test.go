@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -48,8 +47,8 @@ func TestEachFlagOfVerifyReachesItsOption(t *testing.T) {
 		{"--verbose --json", func(o *verify.Options) any { return o.Verbose }, true},
 		{"-q", func(o *verify.Options) any { return o.Verbose }, false},
 		{"--bwlimit=80MB", func(o *verify.Options) any { return o.BytesPerSecond }, int64(80e6)},
-		{"--include *.mov", func(o *verify.Options) any { return o.Filter.Match("a.mov", false, o.Filter.Root()) }, filter.Included},
-		{"--include *.mov", func(o *verify.Options) any { return o.Filter.Match("a.txt", false, o.Filter.Root()) }, filter.Excluded},
+		{"--include *.mov --exclude *", func(o *verify.Options) any { return o.Filter.Match("a.mov", false, o.Filter.Root()).Selected }, true},
+		{"--include *.mov --exclude *", func(o *verify.Options) any { return o.Filter.Match("a.txt", false, o.Filter.Root()).Selected }, false},
 		{"--files-from -", func(o *verify.Options) any { return o.Only.Root().Names() }, []string{"listed"}},
 		{"--ignore-missing", func(o *verify.Options) any { return o.IgnoreMissing }, true},
 	} {

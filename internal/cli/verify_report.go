@@ -161,7 +161,7 @@ func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string
 func (r *verifyReporter) finish(s *verify.Summary, selected *selection, result outcome) outcome {
 	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
 	if result.signal == nil {
-		s.Warnings += selected.warnUnmet(r.reporter, r.options.Only)
+		s.Warnings += selected.warnUnmet(r.reporter, r.options.Only, false) // a check of nothing is refused
 	}
 	result = r.writeReport(s, result)
 	return r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,

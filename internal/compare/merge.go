@@ -191,7 +191,7 @@ func (m *merge) list(d *folder, tree int, n *notes) (*fsys.Listing, error) {
 			}
 			kind = info.Kind
 		}
-		if m.verdictOf(d, name, kind) == filter.Excluded {
+		if m.verdictOf(d, name, kind).LeftOut() {
 			n.leftOut++
 			return kind, false
 		}
@@ -206,7 +206,7 @@ func (m *merge) verdictOf(d *folder, name string, kind fsys.Kind) filter.Verdict
 	if !d.only.All() {
 		switch node := d.only.Child(name); {
 		case node == nil, !node.All() && kind != fsys.Directory:
-			return filter.Excluded
+			return filter.Verdict{}
 		}
 	}
 	path := name
@@ -291,7 +291,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 			}
 		}
 	}
-	implied := isDir && (m.verdictOf(d, name, fsys.Directory) == filter.Traverse || !d.only.Child(name).All())
+	implied := isDir && (!m.verdictOf(d, name, fsys.Directory).Selected || !d.only.Child(name).All())
 	if d.counts() {
 		if !implied {
 			m.send(d, &job{name: strings.Clone(name), kinds: kinds})

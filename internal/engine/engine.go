@@ -26,9 +26,10 @@ type run struct {
 	counters   *counters.Set
 	route      *route.Route
 	source     *fsys.Dir
-	sourceGone atomic.Bool // the root cannot be read any more; this was reported
-	found      atomic.Bool // the source has an entry
-	sourceInfo fsys.Info   // of the source directory at the start of the run
+	sourceGone atomic.Bool  // the root cannot be read any more; this was reported
+	found      atomic.Bool  // the source has an entry
+	leftOut    atomic.Int64 // see Summary
+	sourceInfo fsys.Info    // of the source directory at the start of the run
 	targets    []*target
 	privileged bool
 	mode       mode

@@ -8,7 +8,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -187,5 +186,5 @@ func (r *run) wanted(name string) bool {
 			return false
 		}
 	}
-	return r.opts.Filter.MatchAll(name, false) != filter.Excluded
+	return r.opts.Filter.MatchAll(name, false).Selected
 }

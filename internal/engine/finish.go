@@ -50,7 +50,7 @@ func (r *run) finish() (stopped bool) {
 		r.sealBags(durable)
 	}
 	r.awaitCollector()
-	r.summary.Total = r.total()
+	r.summary.Total, r.summary.LeftOut = r.total(), r.leftOut.Load()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
 		s := t.summarize()

@@ -242,8 +242,9 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
 		"filters": {change: func(c *mergeCase) {
 			c.opts.Filter = &filter.List{}
-			require.NoError(c, c.opts.Filter.Include("d/**"))
 			require.NoError(c, c.opts.Filter.Exclude("big"))
+			require.NoError(c, c.opts.Filter.Include("d/**"))
+			require.NoError(c, c.opts.Filter.Exclude("*"))
 		}},
 		"taken levels":         {source: map[string]treetest.Node{"SHA256SUMS": manifest("a"), "sealift.sha256": treetest.File("x", treetest.Mtime(before))}},
 		"a manifest below":     {change: func(c *mergeCase) { c.opts.Manifest = "d/sums" }},
@@ -386,6 +387,7 @@ func TestFiltersDecideAboutEntriesMadeAfterThePlan(t *testing.T) {
 	c.opts.Filter = &filter.List{}
 	require.NoError(t, c.opts.Filter.Include("*.mov"))
 	require.NoError(t, c.opts.Filter.Include("all/**"))
+	require.NoError(t, c.opts.Filter.Exclude("*"))
 	s := c.plan(2, []string{"one"})
 	for i := range s.Plan.Shards {
 		c.task(s, i, nil)

@@ -118,7 +118,7 @@ func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 			kind = info.Kind
 		}
 		file := d.Join(name)
-		if r.opts.Filter.Match(file, kind == fsys.Directory, verdict) == filter.Excluded {
+		if r.opts.Filter.Match(file, kind == fsys.Directory, verdict).LeftOut() {
 			continue
 		}
 		if err := m.drift.Listed(file, kind == fsys.Directory); err != nil {
@@ -169,7 +169,7 @@ func (m *merging) isWanted(r *run, finder *fsys.Finder, file string) (bool, erro
 	if fsys.NoSuchFile(err) {
 		return false, nil
 	}
-	if err != nil || info.Kind != fsys.Directory || r.verdictOn(file) != filter.Traverse {
+	if err != nil || info.Kind != fsys.Directory || r.verdictOn(file).Selected {
 		return err == nil, err
 	}
 	parent, name, err := finder.Parent(file)
@@ -202,19 +202,13 @@ func (s *searching) path(d *walk.Dir) string {
 }
 
 func (s *searching) Enter(d *walk.Dir) bool {
-	switch s.run.verdictOn(s.path(d)) {
-	case filter.Excluded:
-		return false
-	case filter.Traverse:
-		return !s.found
-	default:
-		s.found = true
-		return false
-	}
+	v := s.run.verdictOn(s.path(d))
+	s.found = s.found || v.Selected
+	return v.Searched && !s.found
 }
 
 func (s *searching) Entry(d *walk.Dir, name string, _ fsys.Kind) {
-	if s.run.opts.Filter.MatchAll(s.path(d)+"/"+name, false) != filter.Excluded {
+	if s.run.opts.Filter.MatchAll(s.path(d)+"/"+name, false).Selected {
 		s.found = true
 	}
 }

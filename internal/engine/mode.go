@@ -108,6 +108,7 @@ func (treeCopy) feed(r *run, root *walk.Dir) {
 		Filter:        r.opts.Filter,
 		Only:          r.opts.Only,
 		OneFileSystem: r.opts.OneFileSystem,
+		LeftOut:       &r.leftOut,
 		SkipReserved:  r.skipReserved,
 	})
 }

@@ -26,10 +26,8 @@ func planned(o *Options) shard.Options {
 		SourceManifest: o.SourceManifest.String(),
 		OneFileSystem:  o.OneFileSystem,
 		AllowUnmounted: o.AllowUnmounted,
+		Rules:          shard.RulesOf(o.Filter),
 	}
-	o.Filter.Each(func(include bool, pattern string) {
-		p.Rules = append(p.Rules, shard.Rule{Exclude: !include, Pattern: shard.Text(pattern)})
-	})
 	if o.Only != nil {
 		p.FilesFrom = fmt.Sprintf("%x", o.Only.Fingerprint())
 	}
@@ -71,15 +69,7 @@ func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	}
 	if len(p.Options.Rules) > 0 {
 		o.Filter = &filter.List{}
-	}
-	for _, rule := range p.Options.Rules {
-		add := o.Filter.Include
-		if rule.Exclude {
-			add = o.Filter.Exclude
-		}
-		if err := add(string(rule.Pattern)); err != nil {
-			return nil, err
-		}
+		return o, p.Options.AddRules(o.Filter)
 	}
 	return o, nil
 }

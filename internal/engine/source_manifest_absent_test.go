@@ -80,6 +80,11 @@ func TestAbsentFiles(t *testing.T) {
 			require.NoError(t, build(o.Filter))
 		}
 	}
+	including := func(pattern string) func(o *Options) {
+		return list(func(l *filter.List) error {
+			return l.Add(filter.Rule{Include: true, Pattern: pattern}, filter.Rule{Pattern: "*"})
+		})
+	}
 	only := func(paths ...string) func(o *Options) {
 		return func(o *Options) {
 			var err error
@@ -109,19 +114,16 @@ func TestAbsentFiles(t *testing.T) {
 		"excluded files there": {manifest: line("here") + line("d/here"), change: list(func(l *filter.List) error { return l.Exclude("here") })},
 		"included": {
 			manifest: line("gone") + line("d/gone") + line("b/gone"),
-			change:   list(func(l *filter.List) error { return l.Include("d/**") }), want: []string{"d/gone"},
+			change:   including("d/**"), want: []string{"d/gone"},
 		},
 		"included by suffix": {
 			manifest: line("a/b/c.txt") + line("a/b/c.jpg"),
-			change:   list(func(l *filter.List) error { return l.Include("*.txt") }), want: []string{"a/b/c.txt"},
+			change:   including("*.txt"), want: []string{"a/b/c.txt"},
 		},
 		"included again": {
 			manifest: line("gone.txt") + line("keep.txt"),
 			change: list(func(l *filter.List) error {
-				if err := l.Exclude("*.txt"); err != nil {
-					return err
-				}
-				return l.Include("keep.txt")
+				return l.Add(filter.Rule{Include: true, Pattern: "keep.txt"}, filter.Rule{Pattern: "*.txt"})
 			}), want: []string{"keep.txt"},
 		},
 		"asked for":        {manifest: line("gone") + line("d/gone"), change: only("d", "here"), want: []string{"d/gone"}},
@@ -173,7 +175,8 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 		func(o *Options) {
 			o.Filter = &filter.List{}
 			require.NoError(t, o.Filter.Exclude("[a-z]*/x"))
-			require.NoError(t, o.Filter.Include("**/*"))
+			require.NoError(t, o.Filter.Include("*"))
+			require.NoError(t, o.Filter.Exclude("*"))
 		},
 		func(o *Options) {
 			var err error

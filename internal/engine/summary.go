@@ -89,6 +89,7 @@ type Summary struct {
 	Conflicts   int64
 	Mismatches  int64 // files that do not match an expected digest, or are absent with SourceManifestStrict
 	Total       int64 // regular files in the source, or -1 if the run ended before all of them were counted
+	LeftOut     int64 // entries that filters leave out; a directory that is not searched counts once
 	Errors      int64 // failures reported, lost destinations included
 	Warnings    int64
 	// Work of an interrupted run that was not repeated: files that were not read again, and

@@ -5,39 +5,23 @@ package filter
 // the square of it: the path can be from a hostile list.
 func (l *List) MatchAll(path string, isDir bool) Verdict {
 	verdict := l.Root()
-	if l == nil || len(l.rules) == 0 {
+	if l == nil {
 		return verdict
 	}
 	matchers := make([]matcher, len(l.rules))
 	for i := range matchers {
 		matchers[i] = newMatcher(&l.rules[i])
 	}
-	for start := 0; start <= len(path) && verdict != Excluded; {
+	for start := 0; start <= len(path) && verdict.Searched; {
 		end := componentEnd(path, start)
-		verdict = l.next(matchers, path[start:end], end < len(path) || isDir, verdict)
+		for i := range matchers { // each matcher has to read every component
+			matchers[i].next(path[start:end])
+		}
+		isDir := isDir || end < len(path)
+		verdict = l.decide(path[:end], isDir, verdict, func(i int) bool {
+			return matchers[i].matches && (isDir || !l.rules[i].dirOnly)
+		})
 		start = end + 1
-	}
-	return verdict
-}
-
-// next returns the verdict on the next component of a path. All rules have to read every component.
-func (l *List) next(matchers []matcher, name string, isDir bool, parent Verdict) Verdict {
-	verdict := parent
-	if parent == Traverse && !isDir {
-		verdict = Excluded
-	}
-	for i := range matchers {
-		r := &l.rules[i]
-		if !matchers[i].next(name) || r.dirOnly && !isDir {
-			continue
-		}
-		if !r.met.Load() {
-			r.met.Store(true)
-		}
-		verdict = Excluded
-		if r.include {
-			verdict = Included
-		}
 	}
 	return verdict
 }
@@ -47,7 +31,8 @@ type matcher struct {
 	rule *rule
 	// may has, for each segment, whether the next component may match it: the components before
 	// match the segments before.
-	may []bool
+	may     []bool
+	matches bool // the rule matches the path so far, or would if it were a directory
 }
 
 func newMatcher(r *rule) matcher {
@@ -72,11 +57,9 @@ func (m *matcher) reach(seg int) (complete bool) {
 	return false
 }
 
-// next reports whether the rule matches the path up to and including the component name.
-func (m *matcher) next(name string) (matches bool) {
-	if m.rule.anyBase {
-		return m.rule.segs[0].match(name)
-	}
+// next reads the next component of the path.
+func (m *matcher) next(name string) {
+	m.matches = m.rule.anyBase && m.rule.segs[0].match(name)
 	for seg := len(m.may) - 1; seg >= 0; seg-- { // backwards, because reach is for the next component
 		if !m.may[seg] {
 			continue
@@ -84,11 +67,10 @@ func (m *matcher) next(name string) (matches bool) {
 		s := &m.rule.segs[seg]
 		if s.kind == anyDepth {
 			m.reach(seg)
-			matches = matches || seg == len(m.may)-1
+			m.matches = m.matches || seg == len(m.may)-1
 			continue
 		}
 		m.may[seg] = false
-		matches = s.match(name) && m.reach(seg+1) || matches
+		m.matches = s.match(name) && m.reach(seg+1) || m.matches
 	}
-	return matches
 }

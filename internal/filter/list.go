@@ -34,30 +34,33 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 	"strings"
-	"sync/atomic"
 )
 
 // Verdict is the result of a [List] for one entry.
-type Verdict uint8
+type Verdict struct {
+	Selected bool // the entry belongs to the selection
+	Searched bool // a directory that the walk has to read, because an entry below it can belong to the selection
+	counting int  // this many rules, from the first, count below a directory
+}
 
-const (
-	// Included: the entry is copied.
-	Included Verdict = iota
-	// Excluded: the entry is not copied. Nothing below an excluded directory
-	// is visited; as in gitignore, no rule can bring it back.
-	Excluded
-	// Traverse: a directory that no rule matches, if the default is exclusion. The walk visits
-	// it, but a copy creates it only when it copies something inside. Files never get this
-	// verdict.
-	Traverse
-)
+// LeftOut reports whether neither the entry nor anything below it belongs to the selection.
+func (v Verdict) LeftOut() bool { return !v.Selected && !v.Searched }
 
-// List is an ordered list of include and exclude rules; the last rule that
-// matches an entry decides. If the first rule is an include, entries that no rule
-// matches are excluded, otherwise they are included.
+// Rule is one rule of a List. Lists with the same rules are equal.
+type Rule struct {
+	Include bool // false to exclude
+	Pattern string
+	File    int // number of the file that has the rule, from 1; 0 for a rule of --include or --exclude
+}
+
+// List is an ordered list of include and exclude rules. The first rule that matches an entry
+// decides, as in rsync. An entry that no rule matches follows its directory; entries of the root
+// are then selected. Below a directory that a rule excludes, only the rules before that rule
+// count.
 //
-// The zero List and a nil *List include everything. Once built, a List may be
+// The zero List and a nil *List select everything. Once built, a List may be
 // used from several goroutines.
 type List struct {
 	rules []rule
@@ -66,24 +69,57 @@ type List struct {
 
 // Include appends a rule that includes the entries that pattern matches. A malformed
 // pattern is an error that quotes it; the list is then unchanged.
-func (l *List) Include(pattern string) error {
-	return l.add(pattern, true)
-}
+func (l *List) Include(pattern string) error { return l.Add(Rule{true, pattern, 0}) }
 
 // Exclude appends a rule that excludes the entries that pattern matches. A malformed
 // pattern is an error that quotes it; the list is then unchanged.
-func (l *List) Exclude(pattern string) error {
-	return l.add(pattern, false)
+func (l *List) Exclude(pattern string) error { return l.Add(Rule{false, pattern, 0}) }
+
+// Add appends rules. A malformed pattern is an error that quotes it; the list is then unchanged.
+func (l *List) Add(rules ...Rule) error {
+	all, paths := l.rules, l.paths
+	for _, given := range rules {
+		r, err := compile(given)
+		if err != nil {
+			return err
+		}
+		r.first = len(all)
+		if r.first > 0 && r.File != 0 && all[r.first-1].File == r.File {
+			r.first = all[r.first-1].first
+		}
+		all, paths = append(all, r), paths || !r.anyBase
+	}
+	l.rules, l.paths = all, paths
+	return nil
 }
 
-func (l *List) add(pattern string, include bool) error {
-	r, err := compile(pattern)
-	if err != nil {
-		return err
+// Rules returns the rules in the order in which they are tried.
+func (l *List) Rules() (rules []Rule) {
+	if l == nil {
+		return nil
 	}
-	r.include, r.text, r.met = include, pattern, new(atomic.Bool)
-	l.rules = append(l.rules, r)
-	l.paths = l.paths || !r.anyBase
+	for _, r := range l.rules {
+		rules = append(rules, r.Rule)
+	}
+	return rules
+}
+
+// Check returns an error for an include rule that has no effect. A rule of a file is accepted,
+// except if neither the file nor a later rule excludes anything.
+func (l *List) Check() error {
+	for i, r := range l.rules {
+		if !r.Include {
+			continue
+		}
+		if !slices.ContainsFunc(l.rules[r.first:], func(e rule) bool { return !e.Include }) {
+			return fmt.Errorf("the include rule %q has no effect, because no exclude rule follows; add --exclude '*' to leave out everything else", r.Pattern)
+		}
+		for _, e := range l.rules[:i] {
+			if r.File+e.File == 0 && !e.Include && (e.Pattern == r.Pattern || e.matchesAll()) {
+				return fmt.Errorf("the include rule %q has no effect, because the exclude rule %q before it decides; put the include rule first", r.Pattern, e.Pattern)
+			}
+		}
+	}
 	return nil
 }
 
@@ -94,21 +130,10 @@ func (l *List) Fingerprint() uint64 {
 		return 0
 	}
 	h := fnv.New64a()
-	for _, r := range l.rules {
-		fmt.Fprintf(h, "%t %q\n", r.include, r.text)
+	for _, r := range l.Rules() {
+		fmt.Fprintf(h, "%t %q %d\n", r.Include, r.Pattern, r.File)
 	}
 	return h.Sum64()
-}
-
-// Each calls yield for the rules in their order. Adding them to another list, by Include and
-// Exclude, makes an equal one.
-func (l *List) Each(yield func(include bool, pattern string)) {
-	if l == nil {
-		return
-	}
-	for _, r := range l.rules {
-		yield(r.include, r.text)
-	}
 }
 
 // ExcludeFrom appends the rules of a file in the format of .gitignore: one
@@ -117,12 +142,16 @@ func (l *List) Each(yield func(include bool, pattern string)) {
 // characters. It strips trailing spaces unless they are escaped, a CR at the end of a
 // line, and a byte order mark at the start of the file.
 //
-// The "!" rule counts like any include: if it is the first rule of the whole
-// list, everything else is excluded.
+// As in git, the last line that matches decides. So the rules are in reverse order. For the rules
+// before and after the file, it counts as one rule.
 //
 // An error names the line number, and leaves the list unchanged.
 func (l *List) ExcludeFrom(r io.Reader) error {
-	var read List
+	file := 1
+	for _, rule := range l.rules {
+		file = max(file, rule.File+1)
+	}
+	var rules []Rule
 	sc := newRecordScanner(r, '\n')
 	number := 0
 	for sc.Scan() {
@@ -131,16 +160,17 @@ func (l *List) ExcludeFrom(r io.Reader) error {
 		if pattern == "" && !include {
 			continue
 		}
-		if err := read.add(pattern, include); err != nil {
+		rule := Rule{include, pattern, file}
+		if _, err := compile(rule); err != nil {
 			return fmt.Errorf("line %d: %w", number, err)
 		}
+		rules = append(rules, rule)
 	}
 	if err := sc.Err(); err != nil {
 		return fmt.Errorf("line %d: %w", number+1, err)
 	}
-	l.rules = append(l.rules, read.rules...)
-	l.paths = l.paths || read.paths
-	return nil
+	slices.Reverse(rules)
+	return l.Add(rules...)
 }
 
 // trimLine removes what editors add to a text: a CR at the end of a line, and a byte order mark
@@ -179,13 +209,12 @@ func trimTrailingSpaces(s string) string {
 	return s[:min(end, len(s))]
 }
 
-// Root returns the verdict on the source root itself, the parent of its
-// entries: [Included], or [Traverse] if the default is exclusion.
+// Root returns the verdict on the source root itself, the parent of its entries.
 func (l *List) Root() Verdict {
-	if l == nil || len(l.rules) == 0 || !l.rules[0].include {
-		return Included
+	if l == nil {
+		return Verdict{Selected: true, Searched: true}
 	}
-	return Traverse
+	return Verdict{true, true, len(l.rules)}
 }
 
 // NeedsPaths reports whether Match needs complete paths, not only base names. To build the paths
@@ -198,59 +227,67 @@ func (l *List) NeedsPaths() bool { return l != nil && l.paths }
 // [List.Root] for the entries of the root, and what Match returned for every
 // other.
 //
-// Below an excluded directory everything is excluded. Otherwise the last rule
-// that matches the entry decides. If no rule matches, the entry has the verdict of its
-// parent, except that a file in a directory that is only traversed is excluded. Thus an included directory includes what lies below it.
-//
 // Match does not allocate. It remembers which rules match; see [List.Unmet].
 func (l *List) Match(path string, isDir bool, parent Verdict) Verdict {
-	if parent == Excluded {
-		return Excluded
-	}
-	if l == nil || len(l.rules) == 0 {
-		return Included
+	if l == nil || !parent.Searched {
+		return Verdict{parent.Searched, parent.Searched, 0}
 	}
 	base := path[strings.LastIndexByte(path, '/')+1:]
-	for i := len(l.rules) - 1; i >= 0; i-- {
-		r := &l.rules[i]
-		if !r.match(path, base, isDir) {
-			continue
-		}
-		l.note(i, path, base, isDir)
-		if r.include {
-			return Included
-		}
-		return Excluded
-	}
-	if parent == Traverse && !isDir {
-		return Excluded
-	}
-	return parent
+	return l.decide(path, isDir, parent, func(i int) bool { return l.rules[i].match(path, base, isDir) })
 }
 
-// note records that rule i matches an entry, and which of the rules before it do.
-func (l *List) note(i int, path, base string, isDir bool) {
-	for ; i >= 0; i-- {
-		if r := &l.rules[i]; !r.met.Load() && r.match(path, base, isDir) {
+// decide returns the verdict on an entry. matches reports whether rule i matches it.
+func (l *List) decide(path string, isDir bool, parent Verdict, matches func(i int) bool) Verdict {
+	v := Verdict{parent.Selected, false, parent.counting}
+	decided := false
+	for i := range l.rules {
+		r := &l.rules[i]
+		decides := !decided && i < parent.counting
+		if met := r.met.Load(); met && !decides || !matches(i) {
+			continue
+		} else if !met {
+			r.met.Store(true)
+		}
+		if decides {
+			decided, v.Selected = true, r.Include
+			if !r.Include {
+				v.counting = r.first
+			}
+		}
+	}
+	if isDir {
+		v.Searched = v.Selected
+		for i := 0; i < v.counting && !v.Searched; i++ {
+			v.Searched = l.rules[i].Include && l.rules[i].matchesBelow(path)
+		}
+		if !v.Searched {
+			l.Unsearched(path)
+		}
+	}
+	return v
+}
+
+// Unsearched records that the walk does not read the directory at path.
+func (l *List) Unsearched(path string) {
+	if l == nil {
+		return
+	}
+	for i := range l.rules {
+		if r := &l.rules[i]; !r.met.Load() && r.matchesBelow(path) {
 			r.met.Store(true)
 		}
 	}
 }
 
-// Unmet returns the rules that have matched no entry in any call of Match, in their order:
-// "include" or "exclude", and the pattern. Match is not called for entries below an excluded
-// directory.
-func (l *List) Unmet() (unmet [][2]string) {
+// Unmet returns the rules that have matched no entry in any call of Match, and that can match
+// nothing below a directory that was not searched.
+func (l *List) Unmet() (unmet []Rule) {
 	if l == nil {
 		return nil
 	}
 	for _, r := range l.rules {
-		kind := "exclude"
-		if r.include {
-			kind = "include"
-		}
 		if !r.met.Load() {
-			unmet = append(unmet, [2]string{kind, r.text})
+			unmet = append(unmet, r.Rule)
 		}
 	}
 	return unmet
@@ -260,10 +297,10 @@ func (l *List) Unmet() (unmet [][2]string) {
 // an ignore list includes everything that it does not name.
 func (l *List) Ignores() (lines []string, ok bool) {
 	for _, r := range l.rules {
-		if r.include {
+		if r.Include {
 			return nil, false
 		}
-		line := r.text
+		line := r.Pattern
 		if strings.HasPrefix(line, "!") || strings.HasPrefix(line, "#") {
 			line = `\` + line
 		}

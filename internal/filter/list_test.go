@@ -125,7 +125,7 @@ func TestPatterns(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.pattern, func(t *testing.T) {
-			r, err := compile(tt.pattern)
+			r, err := compile(Rule{Pattern: tt.pattern})
 			require.NoError(t, err)
 			match := func(entry string) bool {
 				name, isDir := strings.CutSuffix(entry, "/")
@@ -149,7 +149,7 @@ func TestNamedClasses(t *testing.T) {
 		"xdigit": "0123456789abcdefABCDEF",
 		"punct":  "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
 	} {
-		r, err := compile("[[:" + name + ":]]")
+		r, err := compile(Rule{Pattern: "[[:" + name + ":]]"})
 		require.NoError(t, err)
 		for b := range rune(0x80) {
 			assert.Equal(t, strings.ContainsRune(members, b), r.segs[0].match(string(b)), "%s %q", name, b)
@@ -189,61 +189,145 @@ func TestMalformedPatterns(t *testing.T) {
 			require.Error(t, err, "%q", tt.pattern)
 			assert.Contains(t, err.Error(), tt.reason)
 			assert.Contains(t, err.Error(), fmt.Sprintf("%q", tt.pattern))
-			assert.Equal(t, Included, l.Root(), "the list stays empty")
+			assert.Empty(t, l.rules)
 		}
 	}
+}
+
+// The verdicts as words, so that tests are tables of words.
+const (
+	selected = "selected"
+	searched = "searched" // not selected
+	leftOut  = "left out"
+)
+
+func word(v Verdict) string {
+	switch {
+	case v.Selected:
+		return selected
+	case v.Searched:
+		return searched
+	}
+	return leftOut
 }
 
 func TestVerdicts(t *testing.T) {
 	tests := []struct {
 		name  string
 		rules []string
-		want  map[string]Verdict // directories end in "/"
+		want  map[string]string // directories end in "/"
 	}{
-		{"empty", nil, map[string]Verdict{"a": Included, "a/": Included, "a/b": Included}},
-		{"exclude first", []string{"-*.tmp"}, map[string]Verdict{
-			"a": Included, "a.tmp": Excluded, "d/": Included, "d/a.tmp": Excluded,
-			"d.tmp/": Excluded, "d.tmp/a": Excluded,
+		{"empty", nil, map[string]string{"a": selected, "a/": selected, "a/b": selected}},
+		{"exclude", []string{"-*.tmp"}, map[string]string{
+			"a": selected, "a.tmp": leftOut, "d/": selected, "d/a.tmp": leftOut,
+			"d.tmp/": leftOut, "d.tmp/a": leftOut,
 		}},
-		{"last match wins", []string{"-*.tmp", "+keep.tmp", "-/d/keep.tmp"}, map[string]Verdict{
-			"keep.tmp": Included, "x.tmp": Excluded, "e/keep.tmp": Included, "d/keep.tmp": Excluded,
+		{"the first match decides", []string{"-/d/keep.tmp", "+keep.tmp", "-*.tmp"}, map[string]string{
+			"keep.tmp": selected, "x.tmp": leftOut, "e/keep.tmp": selected, "d/keep.tmp": leftOut,
 		}},
-		{"no way back below an excluded directory", []string{"-/d", "+/d/keep"}, map[string]Verdict{
-			"d/": Excluded, "d/keep": Excluded, "d/keep/": Excluded, "d/keep/x": Excluded,
+		{"some names only", []string{"+*.jpg", "-*"}, map[string]string{
+			"a.jpg": selected, "a.png": leftOut, "d/": searched, "d/e/": searched,
+			"d/e/a.jpg": selected, "d/e/a.png": leftOut,
 		}},
-		{"contents excluded, one kept", []string{"-/d/*", "+/d/keep"}, map[string]Verdict{
-			"d/": Included, "d/keep": Included, "d/other": Excluded,
+		{"some names and all directories", []string{"+*/", "+*.jpg", "-*"}, map[string]string{
+			"a.jpg": selected, "a.png": leftOut, "d/": selected, "d/e/a.jpg": selected, "d/e/a.png": leftOut,
 		}},
-		{"include first", []string{"+*.jpg"}, map[string]Verdict{
-			"a.jpg": Included, "a.png": Excluded, "d/": Traverse, "d/e/": Traverse,
-			"d/e/a.jpg": Included, "d/e/a.png": Excluded,
+		{"a directory is left out before the names", []string{"-/cache/", "+*.jpg", "-*"}, map[string]string{
+			"cache/": leftOut, "cache/a.jpg": leftOut, "d/": searched, "d/a.jpg": selected,
 		}},
-		{"included directory", []string{"+/d"}, map[string]Verdict{
-			"d/": Included, "d/x": Included, "d/e/": Included, "d/e/x": Included,
-			"e/": Traverse, "e/d": Excluded, "e/d/": Traverse,
+		{"a path follows its directory", []string{"+/d/", "-/*"}, map[string]string{
+			"d/": selected, "d/x": selected, "d/e/": selected, "d/e/x": selected, "e/": leftOut, "e/x": leftOut, "x": leftOut,
 		}},
-		{"excluded inside included", []string{"+/d/", "-*.o", "-/d/tmp/"}, map[string]Verdict{
-			"d": Excluded, "d/": Included, "d/x.o": Excluded, "d/x": Included,
-			"d/tmp/": Excluded, "d/tmp/x": Excluded, "x.o": Excluded,
+		{"a rule that excludes all applies in an included directory, too", []string{"+/d/", "-*"}, map[string]string{
+			"d/": selected, "d/x": leftOut, "d/e/": leftOut,
 		}},
-		{"include again inside", []string{"+/d", "-*.o", "+/d/e/*.o"}, map[string]Verdict{
-			"d/x.o": Excluded, "d/e/x.o": Included, "x.o": Excluded,
+		{"below a directory, the rules before count", []string{"+/d/keep", "-/d", "+x", "-x"}, map[string]string{
+			"d/": searched, "d/keep": selected, "d/keep/": selected, "d/keep/y": selected, "d/keep/x": selected,
+			"d/x": leftOut, "x": selected, "d/e/": leftOut, "d/e/keep": leftOut,
 		}},
-		{"contents only", []string{"+/d/**"}, map[string]Verdict{
-			"d/": Traverse, "d/x": Included, "d/e/": Included, "d/e/f": Included,
+		{"a smaller number counts deeper", []string{"+**/k", "-/d/e/", "+/d/e/m", "+/d/n", "-/d/"}, map[string]string{
+			"d/": searched, "d/n": selected, "d/e/": searched, "d/e/k": selected, "d/e/m": leftOut, "d/e/f/": searched, "d/e/f/k": selected,
 		}},
-		{"exclude prunes the traversal", []string{"+*.jpg", "-/cache/"}, map[string]Verdict{
-			"cache/": Excluded, "cache/a.jpg": Excluded, "d/a.jpg": Included,
+		{"content only", []string{"+/d/**", "-*"}, map[string]string{
+			"d/": searched, "d/x": selected, "d/e/": selected, "d/e/f": selected, "e/": leftOut,
+		}},
+		{"a deep include", []string{"+/a/*/c/x", "-*"}, map[string]string{
+			"a/": searched, "b/": leftOut, "a/b/": searched, "a/b/c/": searched, "a/b/d/": leftOut,
+			"a/b/c/x": selected, "a/b/c/y/": leftOut, "a/b/c/x/": selected, "a/b/c/x/y": selected,
 		}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newList(t, tt.rules...)
 			for entry, want := range tt.want {
-				assert.Equal(t, want, walkSlash(l, entry), entry)
+				assert.Equal(t, want, word(walkSlash(l, entry)), entry)
 			}
 		})
 	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, tt := range []struct {
+		rules []string
+		want  string
+	}{
+		{nil, ""},
+		{[]string{"-a"}, ""},
+		{[]string{"+a", "-*"}, ""},
+		{[]string{"-b", "+a", "-*"}, ""},
+		{[]string{"-*/", "+a", "-*"}, ""},
+		{[]string{"-/a", "+a", "-b"}, ""},
+		{[]string{"+a"}, `the include rule "a" has no effect, because no exclude rule follows; add --exclude '*'`},
+		{[]string{"-b", "+a"}, `the include rule "a" has no effect, because no exclude rule follows`},
+		{[]string{"+b", "-b", "+a"}, `the include rule "a" has no effect, because no exclude rule follows`},
+		{[]string{"-*", "+a", "-b"}, `the include rule "a" has no effect, because the exclude rule "*" before it decides`},
+		{[]string{"-**", "+a", "-b"}, `the exclude rule "**" before it decides`},
+		{[]string{"-a", "+a", "-b"}, `the exclude rule "a" before it decides`},
+	} {
+		l := newList(t, tt.rules...)
+		if tt.want == "" {
+			require.NoError(t, l.Check(), tt.rules)
+		} else {
+			require.ErrorContains(t, l.Check(), tt.want, tt.rules)
+		}
+	}
+
+	// A file is one rule. Git accepts its lines, whatever their effect.
+	for file, want := range map[string]string{"*\n!a\n": "", "!a\n*\n": "", "b\n!b\n!c\n": "", "!a\n": `the include rule "a" has no effect`} {
+		var l List
+		require.NoError(t, l.Exclude("*"))
+		require.NoError(t, l.ExcludeFrom(strings.NewReader(file)))
+		if want == "" {
+			require.NoError(t, l.Check(), file)
+		} else {
+			require.ErrorContains(t, l.Check(), want, file)
+		}
+		require.NoError(t, l.Exclude("c"))
+		require.NoError(t, l.Check(), file)
+	}
+	include := newList(t, "+a")
+	require.NoError(t, include.ExcludeFrom(strings.NewReader("!c\n")))
+	require.Error(t, include.Check())
+	require.NoError(t, include.ExcludeFrom(strings.NewReader("d\n")))
+	require.NoError(t, include.Check())
+}
+
+// Lists with the same rules are equal.
+func TestRules(t *testing.T) {
+	l := newList(t, "+/d/keep", "-a")
+	require.NoError(t, l.ExcludeFrom(strings.NewReader("/d\n!x\n")))
+	require.NoError(t, l.ExcludeFrom(strings.NewReader("y\n")))
+	require.Equal(t, []Rule{{true, "/d/keep", 0}, {false, "a", 0}, {true, "x", 1}, {false, "/d", 1}, {false, "y", 2}}, l.Rules())
+	var other List
+	require.NoError(t, other.Add(l.Rules()...))
+	require.Equal(t, l.Fingerprint(), other.Fingerprint())
+	require.Equal(t, searched, word(other.Match("d", true, other.Root())))
+	require.Equal(t, selected, word(walk(&other, "d/keep", false)))
+	require.Equal(t, leftOut, word(walk(&other, "d/x", false)), "the file is one rule, so none of its lines counts")
+	require.Error(t, other.Add(Rule{false, "z", 0}, Rule{false, "[", 0}))
+	require.Equal(t, l.Rules(), other.Rules())
+	require.Zero(t, (*List)(nil).Fingerprint())
+	require.Empty(t, (*List)(nil).Rules())
 }
 
 // If no rule of a list matches paths, a walker asks about the base name only.
@@ -261,19 +345,13 @@ func TestMatchesPaths(t *testing.T) {
 	require.False(t, (*List)(nil).NeedsPaths())
 }
 
-func TestRoot(t *testing.T) {
-	var none *List
-	assert.Equal(t, Included, none.Root())
-	assert.Equal(t, Included, new(List).Root())
-	assert.Equal(t, Included, newList(t, "-a", "+b").Root())
-	assert.Equal(t, Traverse, newList(t, "+a", "-b").Root())
-}
-
-func TestNilListIncludesEverything(t *testing.T) {
-	var l *List
-	assert.Equal(t, Included, l.Match("a/b", false, l.Root()))
-	assert.Equal(t, Included, l.Match("a", true, l.Root()))
-	assert.Equal(t, Excluded, l.Match("a", true, Excluded))
+func TestNilListSelectsEverything(t *testing.T) {
+	for _, l := range []*List{nil, {}} {
+		assert.Equal(t, selected, word(l.Root()))
+		assert.Equal(t, selected, word(l.Match("a/b", false, l.Root())))
+		assert.Equal(t, selected, word(l.Match("a", true, l.Root())))
+		assert.Equal(t, leftOut, word(l.Match("a", true, Verdict{})))
+	}
 }
 
 func TestExcludeFrom(t *testing.T) {
@@ -295,28 +373,25 @@ func TestExcludeFrom(t *testing.T) {
 		"last\r"
 	var l List
 	require.NoError(t, l.ExcludeFrom(strings.NewReader(file)))
-	for entry, want := range map[string]Verdict{
-		"x.tmp": Excluded, "keep.tmp": Included, "crlf": Excluded, "crlf ": Included,
-		"#hash": Excluded, "!bang": Excluded, "kept ": Excluded, "kept": Included,
-		"two ": Excluded, "two   ": Included, "a b": Excluded, "a": Included,
-		" #indented": Excluded, "tab\t": Excluded, "tab": Included, `back\`: Excluded,
-		"last": Excluded, "# a comment": Included, "": Included, " ": Included,
+	for entry, want := range map[string]string{
+		"x.tmp": leftOut, "keep.tmp": selected, "crlf": leftOut, "crlf ": selected,
+		"#hash": leftOut, "!bang": leftOut, "kept ": leftOut, "kept": selected,
+		"two ": leftOut, "two   ": selected, "a b": leftOut, "a": selected,
+		" #indented": leftOut, "tab\t": leftOut, "tab": selected, `back\`: leftOut,
+		"last": leftOut, "# a comment": selected, "": selected, " ": selected,
 	} {
-		assert.Equal(t, want, l.Match(entry, false, l.Root()), "%q", entry)
+		assert.Equal(t, want, word(l.Match(entry, false, l.Root())), "%q", entry)
 	}
 	assert.Len(t, l.rules, 12)
 }
 
 func TestExcludeFromKeepsTheOrder(t *testing.T) {
 	l := newList(t, "-a")
-	require.NoError(t, l.ExcludeFrom(strings.NewReader("!a\n")))
-	assert.Equal(t, Included, walk(l, "a", false))
-	require.NoError(t, l.Exclude("a"))
-	assert.Equal(t, Excluded, walk(l, "a", false))
-
-	first := new(List)
-	require.NoError(t, first.ExcludeFrom(strings.NewReader("# none yet\n!a\n")))
-	assert.Equal(t, Traverse, first.Root(), "a first rule that includes makes exclusion the default")
+	require.NoError(t, l.ExcludeFrom(strings.NewReader("b\nc\n!a\n!b\n")))
+	require.NoError(t, l.Exclude("b"))
+	for entry, want := range map[string]string{"a": leftOut, "b": selected, "c": leftOut, "d": selected} {
+		assert.Equal(t, want, word(walk(l, entry, false)), entry)
+	}
 }
 
 func TestExcludeFromErrors(t *testing.T) {
@@ -345,15 +420,16 @@ func TestExcludeFromErrors(t *testing.T) {
 func TestMatchDoesNotAllocate(t *testing.T) {
 	l := newList(t, "-*.tmp", "-/a/**/b/*.o", "+[!x]?*\xff", "-lib*")
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		l.Match("a/x/y/b/some.name", false, Included)
+		l.Match("a/x/y/b/some.name", false, l.Root())
+		l.Match("a/x/y/b/some.name", true, l.Root())
 	}))
 }
 
 // A pattern with many stars must not take exponential time.
 func TestManyStars(t *testing.T) {
 	l := newList(t, "-"+strings.Repeat("a*", 50)+"b", "-"+strings.Repeat("**/a/", 50)+"b")
-	assert.Equal(t, Included, l.Match(strings.Repeat("a", 4000), false, Included))
-	assert.Equal(t, Included, l.Match(strings.Repeat("a/", 2000)+"a", false, Included))
+	assert.Equal(t, selected, word(l.Match(strings.Repeat("a", 4000), false, l.Root())))
+	assert.Equal(t, selected, word(l.Match(strings.Repeat("a/", 2000)+"a", false, l.Root())))
 }
 
 func BenchmarkMatch(b *testing.B) {
@@ -365,6 +441,6 @@ func BenchmarkMatch(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Match("src/project/module/file_name.go", false, Included)
+		l.Match("src/project/module/file_name.go", false, l.Root())
 	}
 }

@@ -9,20 +9,21 @@ import (
 
 // A rule is one compiled pattern.
 type rule struct {
-	include bool // false to exclude
+	Rule
 	dirOnly bool // the pattern ended in a slash
 	anyBase bool // one segment, matched against the base name at any depth
 	segs    []segment
-	text    string       // as it was given
-	met     *atomic.Bool // it has matched an entry
+	first   int          // index of the first rule of its file, otherwise of the rule itself
+	met     *atomic.Bool // it has matched an entry, or can match one below a directory that is not searched
 }
 
-// compile parses a pattern; the error quotes it.
-func compile(pattern string) (rule, error) {
-	r, err := parsePattern(pattern)
+// compile parses the pattern of a rule; the error quotes it.
+func compile(given Rule) (rule, error) {
+	r, err := parsePattern(given.Pattern)
 	if err != nil {
-		return rule{}, fmt.Errorf("pattern %q: %w", pattern, err)
+		return rule{}, fmt.Errorf("pattern %q: %w", given.Pattern, err)
 	}
+	r.Rule, r.met = given, new(atomic.Bool)
 	return r, nil
 }
 
@@ -75,6 +76,25 @@ func (r *rule) match(path, base string, isDir bool) bool {
 		return r.segs[0].match(base)
 	}
 	return r.matchPath(path)
+}
+
+// matchesAll reports whether the rule matches every entry.
+func (r *rule) matchesAll() bool { return r.anyBase && r.segs[0].kind == anyName && !r.dirOnly }
+
+// matchesBelow reports whether the rule can match an entry below the directory at path.
+func (r *rule) matchesBelow(path string) bool {
+	start := 0
+	for i := range r.segs {
+		if r.anyBase || start > len(path) || r.segs[i].kind == anyDepth {
+			return true
+		}
+		end := componentEnd(path, start)
+		if !r.segs[i].match(path[start:end]) {
+			return false
+		}
+		start = end + 1
+	}
+	return false
 }
 
 // matchPath matches the segments against the components of path. After a mismatch, the last

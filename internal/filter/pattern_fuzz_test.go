@@ -32,7 +32,7 @@ func FuzzPattern(f *testing.F) {
 				return
 			}
 		}
-		r, err := compile(pattern)
+		r, err := compile(Rule{Pattern: pattern})
 		if err != nil {
 			return
 		}
@@ -196,7 +196,7 @@ func modelOfClass(s string) (expression string, size int) {
 // A pattern of the maximum length is compiled in one pass. If each of the half million
 // brackets searched for its end separately, the test would need many seconds.
 func TestManyBrackets(t *testing.T) {
-	r, err := compile("[" + strings.Repeat("[:", maxRecord/2-2) + "x]")
+	r, err := compile(Rule{Pattern: "[" + strings.Repeat("[:", maxRecord/2-2) + "x]"})
 	require.NoError(t, err)
 	for name, want := range map[string]bool{"[": true, ":": true, "x": true, "y": false, "]": false} {
 		require.Equal(t, want, r.match(name, name, false), name)

@@ -7,27 +7,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A rule has matched also where a later one has decided, and what is in an excluded
-// directory is not asked about.
+// A rule has matched also where an earlier one decides.
 func TestUnmetRules(t *testing.T) {
 	var l List
-	require.NoError(t, l.ExcludeFrom(strings.NewReader("*.tmp\n!keep.tmp\nbuild/\n*.o\nmissing\n")))
-	require.NoError(t, l.Include("*.jpg"))
+	require.NoError(t, l.Include("keep.tmp"))
+	require.NoError(t, l.ExcludeFrom(strings.NewReader("*.tmp\n!x*\n/d/missing\n/missing\n")))
 	root := l.Root()
-	require.Equal(t, Excluded, l.Match("a.tmp", false, root))
-	require.Equal(t, Included, l.Match("keep.tmp", false, root))
-	build := l.Match("build", true, root)
-	require.Equal(t, Excluded, l.Match("build/x.o", false, build))
-	require.Equal(t, [][2]string{{"exclude", "*.o"}, {"exclude", "missing"}, {"include", "*.jpg"}}, l.Unmet())
-	l.Match("x.o", false, root)
-	require.Equal(t, [][2]string{{"exclude", "missing"}, {"include", "*.jpg"}}, l.Unmet())
-
-	var shadowed List
-	require.NoError(t, shadowed.Exclude("*.tmp"))
-	require.NoError(t, shadowed.Include("a*"))
-	require.Equal(t, Included, shadowed.Match("a.tmp", false, shadowed.Root()))
-	require.Empty(t, shadowed.Unmet())
+	require.Equal(t, selected, word(l.Match("keep.tmp", false, root)))
+	require.Equal(t, []Rule{{false, "/missing", 1}, {false, "/d/missing", 1}, {true, "x*", 1}}, l.Unmet())
+	require.Equal(t, selected, word(l.Match("x.tmp", false, root)))
+	require.Equal(t, []Rule{{false, "/missing", 1}, {false, "/d/missing", 1}}, l.Unmet())
+	l.Unsearched("d")
+	require.Equal(t, []Rule{{false, "/missing", 1}}, l.Unmet())
 	require.Empty(t, (*List)(nil).Unmet())
+	(*List)(nil).Unsearched("d")
+}
+
+// A rule that can match below a directory that is not searched has perhaps matched.
+func TestUnmetBelowDirectoriesLeftOut(t *testing.T) {
+	for pattern, reported := range map[string]bool{
+		"/d/e/f": false, "/d/*/f": false, "/*/e": false, "x": false, "x/": false, "**/x/y": false, "/d/**": false, "d/e/**/x": false,
+		"/e": true, "/e/f": true, "/e/**": true, "/d/f/g": true, "/*/f/x": true, "/d*/x/": true,
+	} {
+		l := newList(t, "-"+pattern, "-/d/e")
+		require.Equal(t, leftOut, word(l.Match("d/e", true, l.Root())))
+		want := 0
+		if reported {
+			want = 1
+		}
+		require.Len(t, l.Unmet(), want, pattern)
+	}
 }
 
 func TestUnmetPaths(t *testing.T) {

@@ -27,6 +27,7 @@ func NewIgnore(patterns ...string) *Ignore {
 	i := &Ignore{rules: &filter.List{}, paths: map[string][]string{}}
 	known := map[string]bool{}
 	inOrder := false // the last pattern that matches decides
+	var rest []string
 	for _, p := range slices.Concat(defaultIgnore, patterns) {
 		if !known[p] {
 			known[p] = true
@@ -39,9 +40,11 @@ func NewIgnore(patterns ...string) *Ignore {
 			name := path[strings.LastIndexByte(path, '/')+1:]
 			i.paths[name] = append(i.paths[name], path)
 		} else if !strings.Contains(p, "\n") {
-			_ = i.rules.ExcludeFrom(strings.NewReader(p)) // a malformed pattern matches nothing
+			rest = append(rest, strings.TrimPrefix(p, "\ufeff"))
 		}
 	}
+	rest = slices.DeleteFunc(rest, func(p string) bool { return CheckPattern(p) != nil })
+	_ = i.rules.ExcludeFrom(strings.NewReader(strings.Join(rest, "\n"))) // each pattern is checked
 	return i
 }
 
@@ -76,7 +79,7 @@ func (i *Ignore) Hides(path string, isDir bool) bool {
 			}
 		}
 	}
-	return i.rules.MatchAll(path, isDir) == filter.Excluded
+	return !i.rules.MatchAll(path, isDir).Selected
 }
 
 // PatternFor returns a pattern that matches one path of a tree. A path with a slash gets "**/"

@@ -52,9 +52,8 @@ func TestPatternsForManyPaths(t *testing.T) {
 				}
 			}
 			patterns = append(patterns, further[1]...)
-			for _, p := range slices.Concat(defaultIgnore, patterns) {
-				require.NoError(t, rules.ExcludeFrom(strings.NewReader(p)))
-			}
+			lines := strings.Join(slices.Concat(defaultIgnore, patterns), "\n")
+			require.NoError(t, rules.ExcludeFrom(strings.NewReader(strings.ReplaceAll(lines, "\ufeff", ""))))
 			i, plain := NewIgnore(patterns...), &Ignore{rules: rules}
 			for _, path := range append(paths, "b", "b/b", "a/b/b", "x/a/b", "xa/b") {
 				for _, isDir := range []bool{false, true} {
@@ -69,9 +68,8 @@ func TestPatternsForManyPaths(t *testing.T) {
 	for n := range 4000 {
 		many = append(many, PatternFor(fmt.Sprintf("dir/link %d", n)))
 	}
-	i, rules := NewIgnore(many...), 0
-	i.rules.Each(func(bool, string) { rules++ })
-	require.LessOrEqual(t, rules, len(defaultIgnore))
+	i := NewIgnore(many...)
+	require.LessOrEqual(t, len(i.rules.Rules()), len(defaultIgnore))
 	require.True(t, i.Hides("x/dir/link 3999/y", false))
 	require.False(t, i.Hides("x/dir/link 4000/y", false))
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -68,7 +69,7 @@ type Options struct {
 	Reflink        string           `json:"reflink"`
 	Verify         string           `json:"verify"`
 	SourceManifest string           `json:"source_manifest"`
-	Rules          []Rule           `json:"rules"`      // of the filters, in their order
+	Rules          []Rule           `json:"rules"`      // of the filters, in the order in which they are tried
 	FilesFrom      string           `json:"files_from"` // fingerprint of its paths in hexadecimal; "" without
 	OneFileSystem  bool             `json:"one_file_system"`
 	AllowUnmounted bool             `json:"allow_unmounted,omitempty"`
@@ -78,6 +79,24 @@ type Options struct {
 type Rule struct {
 	Exclude bool `json:"exclude"`
 	Pattern Text `json:"pattern"`
+	File    int  `json:"file,omitempty"` // see filter.Rule
+}
+
+// RulesOf returns the rules of a list, in the order in which they are tried.
+func RulesOf(l *filter.List) (rules []Rule) {
+	for _, r := range l.Rules() {
+		rules = append(rules, Rule{!r.Include, Text(r.Pattern), r.File})
+	}
+	return rules
+}
+
+// AddRules adds the rules of a plan to a list.
+func (o *Options) AddRules(l *filter.List) error {
+	rules := make([]filter.Rule, len(o.Rules))
+	for i, r := range o.Rules {
+		rules[i] = filter.Rule{Include: !r.Exclude, Pattern: string(r.Pattern), File: r.File}
+	}
+	return l.Add(rules...)
 }
 
 // Root is the source or a destination. On another node its device number may differ; the
@@ -116,6 +135,7 @@ type Totals struct {
 	Directories int64 `json:"directories"`
 	Bytes       int64 `json:"bytes"` // of regular files; files with several names count once
 	LinkGroups  int64 `json:"link_groups"`
+	LeftOut     int64 `json:"left_out,omitempty"` // entries or lines that the filters leave out
 }
 
 // File describes a file of the plan.
@@ -254,7 +274,7 @@ func (p *Plan) validate() error {
 		return errors.New("its sample of the source is too large")
 	case p.Kind != KindCopy && p.Kind != KindVerify:
 		return fmt.Errorf("its kind is unknown: %q", p.Kind)
-	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0:
+	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0 || p.Totals.LeftOut < 0:
 		return errors.New("a total is negative")
 	}
 	if (p.Kind == KindVerify) != (p.Checks != nil) {

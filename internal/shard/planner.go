@@ -9,6 +9,7 @@ import (
 	mathrand "math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -46,7 +47,10 @@ type Planner struct {
 	opts PlanOptions
 	plan *fsys.Dir // the directory of the plan
 	id   string
-	mu   struct {
+
+	LeftOut atomic.Int64 // entries of the source or lines of manifests that the filters leave out
+
+	mu struct {
 		sync.Mutex
 		names   *extsort.Sorter // statements about names; see statement
 		links   *extsort.Sorter // names of files with several names

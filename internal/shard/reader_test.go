@@ -207,7 +207,7 @@ func TestOtherOptionsAreRefused(t *testing.T) {
 	p := &Plan{Options: planOptions(1).Copy}
 	require.NoError(t, p.Check(planOptions(1).Copy))
 	o := planOptions(1).Copy
-	o.Policy, o.Rules = "always", []Rule{{true, "*.tmp"}}
+	o.Policy, o.Rules = "always", []Rule{{Exclude: true, Pattern: "*.tmp"}}
 	var other *OptionsError
 	require.ErrorAs(t, p.Check(o), &other)
 	assert.Equal(t, []string{"overwrite_policy", "rules"}, other.Names)

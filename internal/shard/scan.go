@@ -65,6 +65,7 @@ func Scan(ctx context.Context, root *fsys.Dir, p *Planner, o ScanOptions) error 
 		Only:          o.Only,
 		OneFileSystem: o.OneFileSystem,
 		Found:         s.found,
+		LeftOut:       &p.LeftOut,
 		SkipReserved: func(d *walk.Dir, name string) {
 			if o.SkipReserved != nil {
 				o.SkipReserved(d.Join(name))

@@ -22,14 +22,12 @@ func TestScan(t *testing.T) {
 	}
 	require.NoError(t, os.Link(filepath.Join(source, "a/x.mov"), filepath.Join(source, "b/x2.mov")))
 	for rules, want := range map[string]string{
-		"-*.tmp": "a b b/sub empty | a/x.mov b/sub/z.mov b/x2.mov",
-		"+*.mov": "a b b/sub | a/x.mov b/sub/z.mov b/x2.mov",
+		"-*.tmp":    "a b b/sub empty | a/x.mov b/sub/z.mov b/x2.mov",
+		"+*.mov -*": "a b b/sub | a/x.mov b/sub/z.mov b/x2.mov",
 	} {
 		list := &filter.List{}
-		if rules[0] == '+' {
-			require.NoError(t, list.Include(rules[1:]))
-		} else {
-			require.NoError(t, list.Exclude(rules[1:]))
+		for rule := range strings.FieldsSeq(rules) {
+			require.NoError(t, list.Add(filter.Rule{Include: rule[0] == '+', Pattern: rule[1:]}))
 		}
 		dir, _ := openTemp(t)
 		p, err := NewPlanner(dir, planOptions(2))

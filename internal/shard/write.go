@@ -69,6 +69,7 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 		return err
 	}
 	plan.Totals = p.mu.totals
+	plan.Totals.LeftOut = p.LeftOut.Load()
 	return p.writePlan(plan)
 }
 

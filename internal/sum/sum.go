@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
@@ -75,6 +76,7 @@ type Event struct {
 // Summary has the results of a run.
 type Summary struct {
 	Files    int64 // hashed
+	LeftOut  int64 // entries that filters leave out; a directory that is not searched counts once
 	Bytes    int64
 	Errors   int64
 	Warnings int64
@@ -224,6 +226,7 @@ type run struct {
 	builder *manifest.Builder
 	format  manifest.Sums
 	summary *Summary
+	leftOut atomic.Int64
 	renamed map[string]bool // earlier paths of files that have a new one
 	failed  error           // of the builder; then no lines are written
 }
@@ -316,7 +319,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 			continue
 		}
 		v := &visitor{run: r, ctx: ctx, given: a.given, prefix: a.prefix}
-		if err := r.walk(ctx, r.handles[0], a, v, walk.Options{Workers: min(r.workers, 4), SkipReserved: v.skipReserved}); err != nil {
+		if err := r.walk(ctx, r.handles[0], a, v, walk.Options{Workers: min(r.workers, 4), LeftOut: &r.leftOut, SkipReserved: v.skipReserved}); err != nil {
 			v.fail("", err)
 		}
 	}
@@ -324,6 +327,7 @@ func (r *run) hash(ctx context.Context, args []argument) {
 	workers.Wait()
 	close(r.results)
 	collector.Wait()
+	r.summary.LeftOut = r.leftOut.Load()
 	stop()
 }
 

@@ -192,8 +192,10 @@ func TestFiltersAndReserved(t *testing.T) {
 	hardTree(t)
 	require.NoError(t, os.WriteFile("sub/.sealift-bad-x", []byte("x"), 0o644))
 	var rules filter.List
-	require.NoError(t, rules.Include("sub*"))
 	require.NoError(t, rules.Exclude("*.txt"))
+	require.NoError(t, rules.Include("/sub*/**"))
+	require.NoError(t, rules.Include("/sub*"))
+	require.NoError(t, rules.Exclude("*"))
 	lines, reported, s := run(t, &sum.Options{Paths: []string{"."}, Filter: &rules})
 	require.Equal(t, 2, strings.Count(lines, "\n"), lines)
 	require.Len(t, reported, 1)

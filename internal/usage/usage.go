@@ -62,6 +62,8 @@ type Entry struct {
 type Summary struct {
 	Bytes  uint64 // of all paths together; math.MaxUint64 for more than that
 	Errors int64  // calls of Report
+	// LeftOut counts entries that filters leave out. A directory that is not searched counts once.
+	LeftOut int64
 }
 
 // Run measures the paths one after another. The error is the cause of ctx's end; the
@@ -85,7 +87,7 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 			break
 		}
 	}
-	r.summary.Errors = r.errors.Load()
+	r.summary.Errors, r.summary.LeftOut = r.errors.Load(), r.leftOut.Load()
 	return &r.summary, context.Cause(ctx)
 }
 
@@ -94,6 +96,7 @@ type run struct {
 	workers int
 	summary Summary
 	errors  atomic.Int64
+	leftOut atomic.Int64
 
 	links links
 	files map[fsys.ID]bool // files that the user named as one of several paths; nil for a single path
@@ -161,6 +164,7 @@ func (r *run) measure(ctx context.Context, p path) {
 		handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 512))
 		walk.Walk(ctx, walk.NewRoot(handles.Root(open), info, t), walk.Options{
 			Workers: r.workers, Filter: r.opts.Filter, OneFileSystem: r.opts.OneFileSystem, Found: t.Found,
+			LeftOut: &r.leftOut,
 		})
 	}
 	if ctx.Err() == nil && t.root != nil {

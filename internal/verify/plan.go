@@ -126,9 +126,7 @@ func makeInto(system *fsys.FS, path string) (*fsys.Dir, error) {
 func (r *run) writePlan(ctx context.Context, dir *fsys.Dir, into PlanOptions) (*shard.Plan, error) {
 	o := r.opts
 	po := shard.PlanOptions{Kind: shard.KindVerify, Sealift: into.Sealift, Shards: into.Shards, ShardSize: into.ShardSize}
-	o.Filter.Each(func(include bool, pattern string) {
-		po.Copy.Rules = append(po.Copy.Rules, shard.Rule{Exclude: !include, Pattern: shard.Text(pattern)})
-	})
+	po.Copy.Rules = shard.RulesOf(o.Filter)
 	for _, t := range r.trees {
 		po.Targets = append(po.Targets, shard.Target{Root: shard.RootOf(t.given, t.info)})
 	}
@@ -145,6 +143,7 @@ func (r *run) writePlan(ctx context.Context, dir *fsys.Dir, into PlanOptions) (*
 	if err := r.addChecks(ctx, p); err != nil {
 		return nil, err
 	}
+	p.LeftOut.Store(r.summary.LeftOut)
 	return p.WriteChecks(ctx, &shard.Checks{
 		Manifest: shard.Text(o.Manifest), ConvertPaths: o.ConvertPaths, IgnoreMissing: o.IgnoreMissing,
 		Strict: o.Strict, Unlisted: o.Unlisted, Manifests: manifests,
@@ -238,15 +237,8 @@ func OptionsOfPlan(p *shard.Plan, rules *filter.List) (*Options, error) {
 	for _, t := range p.Targets {
 		o.Paths = append(o.Paths, string(t.Path))
 	}
-	for _, rule := range p.Options.Rules {
+	if len(p.Options.Rules) > 0 {
 		o.Filter = rules
-		add := rules.Include
-		if rule.Exclude {
-			add = rules.Exclude
-		}
-		if err := add(string(rule.Pattern)); err != nil {
-			return nil, err
-		}
 	}
-	return o, nil
+	return o, p.Options.AddRules(rules)
 }

@@ -3,8 +3,6 @@ package verify
 import (
 	"path"
 	"strings"
-
-	"github.com/seed65876f4f/sealift/internal/filter"
 )
 
 // selects reports whether the filters select the file that a manifest names. Each name on
@@ -24,5 +22,5 @@ func (o *Options) selects(name string) bool {
 	for element := range strings.SplitSeq(name, "/") {
 		only = only.Child(element)
 	}
-	return o.Filter.MatchAll(name, false) == filter.Included && only.All()
+	return o.Filter.MatchAll(name, false).Selected && only.All()
 }

@@ -18,6 +18,7 @@ func TestSelectedPaths(t *testing.T) {
 	}
 	include := &Options{Filter: &filter.List{}}
 	require.NoError(t, include.Filter.Include("/d/**/*.mov"))
+	require.NoError(t, include.Filter.Exclude("*"))
 	only, err := filter.ReadOnly(strings.NewReader("a/b\nc\n"), false)
 	require.NoError(t, err)
 	listed := &Options{Only: only}

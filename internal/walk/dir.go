@@ -89,7 +89,7 @@ func (d *Dir) join(name string) string {
 // Implied reports whether the filters select entries in the directory and not the directory
 // itself. A copy creates it only when it copies an entry in it.
 func (d *Dir) Implied() bool {
-	return d.verdict == filter.Traverse || d.only != nil
+	return !d.verdict.Selected || d.only != nil
 }
 
 // Acquire returns the open directory for use until Release.

@@ -48,6 +48,9 @@ type Options struct {
 	// that lstat can read but that cannot be opened is entered, and then Failed; with
 	// OneFileSystem, those of other devices are not opened.
 	Found func(d *Dir, name string, place Place, info fsys.Info)
+	// LeftOut, if set, counts the entries that Filter leaves out. A directory that is not searched
+	// counts once.
+	LeftOut *atomic.Int64
 	// SkipReserved, if set, is called for each name with the prefix fsys.Reserved. The walk
 	// does not visit that entry.
 	SkipReserved func(d *Dir, name string)
@@ -227,8 +230,8 @@ func (w *walker) take() (c *cursor, from, to int) {
 
 // descend opens the subdirectory name of parent and pushes its listing.
 func (w *walker) descend(parent *Dir, name string, place Place) {
-	verdict := w.filter(parent, name, true)
-	if verdict == filter.Excluded {
+	verdict, ok := w.filter(parent, name, true)
+	if !ok {
 		return
 	}
 	d, err := w.open(parent, name)
@@ -237,18 +240,20 @@ func (w *walker) descend(parent *Dir, name string, place Place) {
 	}
 	if d == nil {
 		if err != nil {
+			w.opts.Filter.Unsearched(parent.Join(name))
 			parent.visitor.Failed(parent, name, err)
 		}
 		return
 	}
 	d.verdict, d.Place = verdict, place
 	enter := d.visitor.Enter(d) && (!w.opts.OneFileSystem || d.Info.ID.Dev == w.device)
-	switch {
-	case !enter:
-	case err != nil:
-		d.visitor.Failed(d, "", err)
-	default:
+	if enter && err == nil {
 		w.list(d)
+	} else {
+		w.opts.Filter.Unsearched(d.Path())
+		if enter {
+			d.visitor.Failed(d, "", err)
+		}
 	}
 	if err == nil {
 		d.handle.Release()
@@ -333,6 +338,9 @@ func (w *walker) list(d *Dir) {
 	}
 	c, err := read(d)
 	if err != nil {
+		if d.Parent != nil {
+			w.opts.Filter.Unsearched(d.Path())
+		}
 		d.visitor.Failed(d, "", err)
 	}
 	if c != nil {
@@ -444,14 +452,23 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 		d.visitor.Failed(d, name, errNotDirectory)
 		return kind, false
 	}
-	return kind, kind == fsys.Directory || w.filter(d, name, false) != filter.Excluded
+	if kind == fsys.Directory { // descend filters it
+		return kind, true
+	}
+	_, ok := w.filter(d, name, false)
+	return kind, ok
 }
 
-// filter returns the verdict of the filters on the entry name of d.
-func (w *walker) filter(d *Dir, name string, isDir bool) filter.Verdict {
+// filter returns the verdict of the filters on the entry name of d, and whether the walk visits it.
+// It is called once for each entry.
+func (w *walker) filter(d *Dir, name string, isDir bool) (v filter.Verdict, ok bool) {
 	path := name
 	if w.opts.Filter.NeedsPaths() {
 		path = d.Join(name)
 	}
-	return w.opts.Filter.Match(path, isDir, d.verdict)
+	v = w.opts.Filter.Match(path, isDir, d.verdict)
+	if w.opts.LeftOut != nil && v.LeftOut() {
+		w.opts.LeftOut.Add(1)
+	}
+	return v, !v.LeftOut()
 }
