@@ -86,9 +86,11 @@ func (c *Catalog) outdatedHistory() (count int, err error) {
 		return 0, nil
 	}
 	tree, err := mhl.Open(c.root, nil, c.opts.Spill)
-	if chain := (*mhl.ChainError)(nil); errors.As(err, &chain) {
-		return 0, nil // it was damaged before, or this run has replaced it
-	}
+	defer func() {
+		if _, damaged := errors.AsType[*mhl.ChainError](err); damaged {
+			count, err = 0, nil // it was damaged before, or this run has replaced it
+		}
+	}()
 	if err != nil {
 		return 0, err
 	}

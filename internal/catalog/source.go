@@ -206,6 +206,10 @@ func (s *Source) openHistories(t *mhl.Tree) (problems []Problem) {
 			index, err = manifest.BuildCheckIndex(lines, size, manifest.BSD, a)
 		}
 		name := path.Join(mhl.Folder, mhl.ChainName)
+		if chain, ok := errors.AsType[*mhl.ChainError](err); ok {
+			problems = append(problems, Problem{chain.Path, Mismatch, chain.Err})
+			continue
+		}
 		if err != nil {
 			problems = append(problems, Problem{name, Failure, err})
 			continue

@@ -77,8 +77,8 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	stopProgress()
 	r.results.Close()
 
-	if refused, ok := errors.AsType[*failure.RefusedError](err); ok {
-		return errors.Join(refused, r.logRefusal(refused))
+	if errors.As(err, new(*failure.RefusedError)) {
+		return errors.Join(err, r.logRefusal(err))
 	}
 	if summary == nil {
 		summary = new(S)

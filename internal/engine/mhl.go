@@ -80,7 +80,7 @@ func (r *run) openHistories() error {
 	}
 	computed, err := h.source.Formats(o.Hashes)
 	if err != nil {
-		return err
+		return fmt.Errorf("source %s: %w", quoteName(o.Source), err)
 	}
 	for _, d := range r.route.Destinations {
 		tree, err := h.openDestination(o.FS, d)
@@ -94,7 +94,7 @@ func (r *run) openHistories() error {
 			return failure.Refuse("destination %s: %s", quoteName(d.Given), err)
 		}
 		if computed, err = tree.Formats(computed); err != nil {
-			return err
+			return fmt.Errorf("destination %s: %w", quoteName(d.Given), err)
 		}
 	}
 	h.order = mhl.Order{

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,7 @@ func readLink(in *safexml.Reader) (l Link, err error) {
 func numberOf(name string) (number int, ok bool) {
 	stem, isGeneration := strings.CutSuffix(name, extension)
 	digits, _, _ := strings.Cut(stem, "_")
-	if !isGeneration || len(digits) < 4 || strings.ContainsAny(name, `/\`) {
+	if !isGeneration || len(digits) < 4 || strings.ContainsAny(name, "/"+string(filepath.Separator)) {
 		return 0, false
 	}
 	n, err := strconv.ParseUint(digits, 10, 31)

@@ -39,7 +39,7 @@ type Order struct {
 	// patterns.
 	Always bool
 
-	Renamed map[string]Renamed // the result of Renames, or nil
+	Renamed map[string]string // the result of Renames, or nil
 
 	// Report receives the findings of the comparison with the history. It may be nil. Paths of
 	// directories end in a slash.
@@ -275,9 +275,8 @@ func (w *writer) file(e *manifest.Entry, r *Record) error {
 	}
 	g.files++
 	previous := ""
-	if was, ok := w.order.Renamed[e.Path]; ok && w.tree.owner(was.From) == g.path {
-		previous = g.in(was.From)
-		r = &Record{Known: was.Known}
+	if was, ok := w.order.Renamed[e.Path]; ok && w.tree.owner(was) == g.path {
+		previous = g.in(was)
 	}
 	writeFile(out, g.in(e.Path), previous, e.Size, e.Mtime, w.digests(e, r))
 	asked := make([][]byte, len(w.order.Hashes))
@@ -362,8 +361,8 @@ func (w *writer) leave() error {
 		return err
 	}
 	previous := ""
-	if was, ok := w.order.Renamed[d.path+"/"]; ok && w.tree.owner(was.From) == g.path {
-		previous = g.in(was.From)
+	if was, ok := w.order.Renamed[d.path+"/"]; ok && w.tree.owner(was) == g.path {
+		previous = g.in(was)
 	}
 	writeDirectory(out, g.in(d.path), previous, d.mtime, sums, w.order.Hashes)
 	return nil

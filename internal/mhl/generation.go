@@ -244,6 +244,9 @@ func (p *parser) hash(start xml.StartElement) error {
 			l.Previous, err = p.path()
 		case !l.IsDir && slices.Contains(algorithms, a):
 			d := Digest{Algorithm: a, Action: Action(attribute(start, "action"))}
+			if !slices.Contains([]Action{"", Original, Verified, Failed}, d.Action) {
+				return p.in.Fail(fmt.Sprintf("the action of a hash is %.40q; original, verified and failed are known", d.Action))
+			}
 			if d.Sum, err = digestIn(p.in, a); err != nil {
 				return err
 			}

@@ -144,6 +144,14 @@ func TestNoChain(t *testing.T) {
 	}
 }
 
+// ascmhl writes names of directories with a backslash, where the system has them.
+func TestNamesOfGenerationsHaveNoSeparator(t *testing.T) {
+	for name, want := range map[string]bool{"0001_a.mhl": true, "0001_a/b.mhl": false, `0001_a\b.mhl`: filepath.Separator != '\\'} {
+		_, ok := numberOf(name)
+		require.Equal(t, want, ok, name)
+	}
+}
+
 func FuzzReadGeneration(f *testing.F) {
 	f.Add([]byte(sample))
 	f.Fuzz(func(t *testing.T, document []byte) {

@@ -10,8 +10,10 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/extsort"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -26,7 +28,8 @@ type History struct {
 	renamed int               // bytes of renames
 }
 
-// ChainError means that the files of a history differ from those that its chain lists.
+// ChainError means that a history cannot be used: its files differ from those that its chain
+// lists, or contradict each other. Err is a *failure.RefusedError if one of them cannot be read.
 type ChainError struct {
 	Path string // of the file, or of the directory ascmhl
 	Err  error
@@ -191,6 +194,9 @@ func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *rec
 		}
 		return into.add(join(h.Path, h.now(listed.Path)), listed, depthOf(h.Path), number)
 	})
+	if document, ok := errors.AsType[*safexml.Error](err); ok {
+		return nil, failure.Refuse("it cannot be read: %s", document)
+	}
 	if _, copyErr := io.Copy(io.Discard, in); copyErr != nil {
 		return nil, copyErr
 	}

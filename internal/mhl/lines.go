@@ -24,7 +24,7 @@ func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
 			return nil
 		}
 		if len(r.Known) == 0 {
-			return fmt.Errorf("%.200q: every hash of it is one that failed", r.Path)
+			return &ChainError{r.Path, errors.New("every hash of it is one that failed")}
 		}
 		path, mark := escape.Replace(r.Path), ""
 		if path != r.Path {

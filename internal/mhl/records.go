@@ -85,11 +85,9 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 	return nil
 }
 
-// errTwice means that one generation lists a file with two different hashes of one algorithm.
-var errTwice = errors.New("one generation lists it twice, with different hashes")
-
 // each calls yield for the records, sorted by path, directories as if they ended in a
-// slash. The record is valid during the call. The error is that of yield or of the spill.
+// slash. The record is valid during the call. The error is that of yield or of the spill, or a
+// *ChainError if one generation lists a file twice, with different hashes of one kind.
 func (r *records) each(yield func(*Record) error) error {
 	var (
 		current Record
@@ -132,7 +130,7 @@ func (r *records) each(yield func(*Record) error) error {
 		generation := fields[6:12]
 		if known := current.Find(a); known != nil {
 			if seen[a] == generation && string(known) != string(sum) {
-				return fmt.Errorf("%.200q: %w", current.Path, errTwice)
+				return &ChainError{current.Path, errors.New("one generation lists it twice, with different hashes")}
 			}
 			return nil
 		}

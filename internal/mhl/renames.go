@@ -10,18 +10,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// Renamed is the earlier path of a file, and its record in the history.
-type Renamed struct {
-	From  string
-	Known []Known
-}
-
 // Renames finds entries that the histories do not list and that have the hash of a listed file
 // which does not exist any more. It returns the earlier paths of these files by their new
 // paths. If several files have the same hash, it prefers one of the same base name. A
 // directory counts as renamed if a file in it is. Both paths of a directory end in a slash.
-func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]Renamed, error) {
-	gone := map[string][]Renamed{} // by a hash and its kind
+func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]string, error) {
+	gone := map[string][]string{} // by a hash and its kind
 	goneDirs := map[string]bool{}
 	err := t.Compare(entries, computed, func(_ string, finding Finding, _ *manifest.Entry, r *Record) error {
 		if finding == Missing && r.IsDir {
@@ -31,7 +25,7 @@ func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]R
 			for _, k := range r.Known {
 				if slices.Contains(computed, k.Algorithm) {
 					key := string(k.Algorithm) + string(k.Sum)
-					gone[key] = append(gone[key], Renamed{r.Path, slices.Clone(r.Known)})
+					gone[key] = append(gone[key], r.Path)
 					break
 				}
 			}
@@ -41,7 +35,7 @@ func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]R
 	if err != nil || len(gone) == 0 {
 		return nil, err
 	}
-	renamed, newDirs := map[string]Renamed{}, map[string]bool{}
+	renamed, newDirs := map[string]string{}, map[string]bool{}
 	err = t.Compare(entries, computed, func(file string, finding Finding, e *manifest.Entry, _ *Record) error {
 		if finding != New {
 			return nil
@@ -56,7 +50,7 @@ func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]R
 			if len(from) == 0 {
 				continue
 			}
-			at := max(slices.IndexFunc(from, func(r Renamed) bool { return path.Base(r.From) == path.Base(file) }), 0)
+			at := max(slices.IndexFunc(from, func(from string) bool { return path.Base(from) == path.Base(file) }), 0)
 			renamed[file] = from[at]
 			gone[key] = slices.Delete(from, at, at+1)
 			break
@@ -64,14 +58,14 @@ func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]R
 		return nil
 	})
 	for _, file := range slices.Sorted(maps.Keys(renamed)) {
-		to, from := file, renamed[file].From
+		to, from := file, renamed[file]
 		for path.Base(to) == path.Base(from) {
 			to, from = path.Dir(to), path.Dir(from)
 			if !newDirs[to] || !goneDirs[from] {
 				break
 			}
 			delete(goneDirs, from) // a directory has only one new path
-			renamed[to+"/"] = Renamed{From: from}
+			renamed[to+"/"] = from
 		}
 	}
 	return renamed, err

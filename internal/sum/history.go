@@ -97,8 +97,10 @@ func (r *run) openHistory(args []argument) (err error) {
 	if err := h.ignoreManifest(r.opts.Manifest); err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
-	r.hashes, err = h.tree.Formats(r.hashes)
-	return err
+	if r.hashes, err = h.tree.Formats(r.hashes); err != nil {
+		return fmt.Errorf("%s: %w", quote.Name(h.given), err)
+	}
+	return nil
 }
 
 // ignoreManifest adds a pattern for the manifest, if it is in the tree.
@@ -206,7 +208,7 @@ func (h *history) write(r *run) (err error) {
 		r.summary.Renamed = len(o.Renamed)
 		r.renamed = map[string]bool{}
 		for _, was := range o.Renamed {
-			r.renamed[was.From] = true
+			r.renamed[was] = true
 		}
 	}
 	r.summary.Ignored = h.hidden.Load()

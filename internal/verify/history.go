@@ -31,11 +31,8 @@ func (t *tree) openHistory() error {
 	}
 	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
 	lines, size, err := h.Lines(mhl.First, extsort.TempFile)
-	if errors.Is(err, extsort.ErrTemporary) { // nothing is wrong with the history
-		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
-	}
 	if err != nil {
-		return &mhl.ChainError{Path: shown, Err: err}
+		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
 	}
 	t.manifests = append(t.manifests, &treeManifest{tree: t, shown: shown, format: manifest.BSD, in: lines, size: size, temp: lines, isHistory: true})
 	return nil
@@ -51,6 +48,9 @@ func (s *treeManifest) useGeneration(f *fsys.File, info fsys.Info) (taken bool, 
 		return false, nil
 	}
 	lines, size, err := mhl.GenerationLines(in, extsort.TempFile)
+	if _, contradicts := errors.AsType[*mhl.ChainError](err); contradicts {
+		return true, fmt.Errorf("%s: %w", quote.Name(s.shown), err)
+	}
 	if err != nil {
 		return true, refused(s.shown, err)
 	}
