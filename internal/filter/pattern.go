@@ -81,11 +81,11 @@ func (r *rule) match(path, base string, isDir bool) bool {
 // matchesAll reports whether the rule matches every entry.
 func (r *rule) matchesAll() bool { return r.anyBase && r.segs[0].kind == anyName && !r.dirOnly }
 
-// matchesBelow reports whether the rule can match an entry below the directory at path.
+// matchesBelow reports whether the rule can match an entry below the directory at path; "" is the root.
 func (r *rule) matchesBelow(path string) bool {
 	start := 0
 	for i := range r.segs {
-		if r.anyBase || start > len(path) || r.segs[i].kind == anyDepth {
+		if r.anyBase || path == "" || start > len(path) || r.segs[i].kind == anyDepth {
 			return true
 		}
 		end := componentEnd(path, start)

@@ -19,6 +19,8 @@ func TestUnmetRules(t *testing.T) {
 	require.Equal(t, []Rule{{false, "/missing", 1}, {false, "/d/missing", 1}}, l.Unmet())
 	l.Unsearched("d")
 	require.Equal(t, []Rule{{false, "/missing", 1}}, l.Unmet())
+	l.Unsearched("")
+	require.Empty(t, l.Unmet())
 	require.Empty(t, (*List)(nil).Unmet())
 	(*List)(nil).Unsearched("d")
 }

@@ -338,9 +338,7 @@ func (w *walker) list(d *Dir) {
 	}
 	c, err := read(d)
 	if err != nil {
-		if d.Parent != nil {
-			w.opts.Filter.Unsearched(d.Path())
-		}
+		w.opts.Filter.Unsearched(d.Path())
 		d.visitor.Failed(d, "", err)
 	}
 	if c != nil {
