@@ -107,15 +107,21 @@ func (l *List) Rules() (rules []Rule) {
 // Check returns an error for an include rule that has no effect. A rule of a file is accepted,
 // except if neither the file nor a later rule excludes anything.
 func (l *List) Check() error {
+	excludes := 0 // number of rules up to the last one that excludes
+	for i, r := range l.rules {
+		if !r.Include {
+			excludes = i + 1
+		}
+	}
 	for i, r := range l.rules {
 		if !r.Include {
 			continue
 		}
-		if !slices.ContainsFunc(l.rules[r.first:], func(e rule) bool { return !e.Include }) {
+		if r.first >= excludes {
 			return fmt.Errorf("the include rule %q has no effect, because no exclude rule follows; add --exclude '*' to leave out everything else", r.Pattern)
 		}
-		for _, e := range l.rules[:i] {
-			if r.File+e.File == 0 && !e.Include && (e.Pattern == r.Pattern || e.matchesAll()) {
+		for j := 0; j < i && r.File == 0; j++ {
+			if e := &l.rules[j]; e.File == 0 && !e.Include && (e.Pattern == r.Pattern || e.matchesAll()) {
 				return fmt.Errorf("the include rule %q has no effect, because the exclude rule %q before it decides; put the include rule first", r.Pattern, e.Pattern)
 			}
 		}
