@@ -70,7 +70,7 @@ echo one >src/a; ln src/a src/b; echo two >src/deep/c; ln -s a src/link; mkfifo 
 printf x >"$(printf 'src/\377')"; echo x >"$(printf 'src/line\nfeed')"
 mkdir rotten; printf '%064d  \376\n%064d  absent\n%064d  \377\n' 0 0 0 >rotten/SHA256SUMS
 (cd rotten; echo bad >"$(printf '\377')"; echo other >g)
-mkdir "$(printf 'rotten/\375')"; touch "$(printf 'rotten/\375/.sealift-0.tmp')"
+mkdir "$(printf 'rotten/\375')"; touch "$(printf 'rotten/\375/.sealift-0123456789abcdef.tmp')"
 mkdir large; echo small >large/a; head -c 3000000 /dev/zero >large/b
 mkdir old; echo new >old/f; touch -d 2030-01-01 old/f; mkdir "$(printf 'old/\377')"; mkdir mine; echo x >mine/f; echo x >"$(printf 'mine/\377')"
 sealift copy -q src kept
@@ -252,7 +252,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 }
 
 // sometimesPrinted has fields that depend on how the program was built.
-var sometimesPrinted = []string{"version/commit", "version/time", "version/modified"}
+var sometimesPrinted = []string{"version/commit", "version/time", "version/modified", "copy/warnings/path_base64"}
 
 // TestProgressIsWhatItsSchemaSays does the same with lines of progress, in each phase that
 // the test can extend until the first line.

@@ -213,14 +213,9 @@ func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.
 	finder := fsys.NewFinder(c.root, 16)
 	defer finder.Close()
 	ignore := mhl.NewIgnore(patterns...)
-	markers, err := incomplete.Markers(c.root)
-	if err != nil {
-		return err
-	}
 	return mhl.Each(c.root, func(file string, kind fsys.Kind) (enter bool, err error) {
 		isDir, name := kind == fsys.Directory, path.Base(file)
-		if strings.HasPrefix(name, fsys.Reserved) || slices.Contains(markers, file) ||
-			ignore.Hides(file, isDir) || tree.Hides(file, isDir) {
+		if incomplete.IsReserved(name, file == name, kind) || ignore.Hides(file, isDir) || tree.Hides(file, isDir) {
 			return false, nil
 		}
 		e := manifest.Entry{Path: file}

@@ -23,9 +23,9 @@ C): type, size, content, and the target of a symbolic link. Files are read from
 the devices, not from memory, in all trees at the same time. Differences are
 printed on standard output, in path order. Nothing is written.
 
-Manifests and journals of Sealift are not compared where A lacks them. Markers
-(SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are reported. The
-exit code is 3 then, and if the trees differ.
+Manifests, journals, markers and temporaries of Sealift are not compared.
+Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are
+reported. The exit code is 3 then, and if the trees differ.
 
 ` + filterHelp + `
 A directory in --files-from includes everything below it.`,

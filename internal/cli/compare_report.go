@@ -141,7 +141,7 @@ func (c *comparer) printSummary(w io.Writer, s *compare.Summary) {
 	}
 	t.counts([]count{{"unreadable", s.Unreadable}, {"incomplete", s.Incomplete}})
 	t.countOf("left out", s.LeftOut, "entry", " of A, by filters")
-	t.countOf("skipped", s.Own, "entry", " that A lacks: manifests and journals of Sealift")
+	t.countOf("skipped", s.Own, "entry", ": manifests, journals, markers and temporaries of Sealift")
 	if s.Cached > 0 && o.Cache != pipe.CacheKeep {
 		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
 	}

@@ -87,7 +87,7 @@ only in B   1 other entry
 unreadable  2
 incomplete  1
 left out    3 entries of A, by filters
-skipped     1 entry that A lacks: manifests and journals of Sealift
+skipped     1 entry: manifests, journals, markers and temporaries of Sealift
 cached      5 files, perhaps read from memory and not from the device
 `
 )

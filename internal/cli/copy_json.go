@@ -11,8 +11,9 @@ type copyJSON struct {
 	DryRun bool           `json:"dry_run"`
 	Counts copyCountsJSON `json:"counts"`
 	amountJSON
-	ResumedFiles int64          `json:"resumed_files"` // copied by an interrupted run, and not read again
-	ResumedBytes int64          `json:"resumed_bytes"` // of these files, and of the parts of other files that were already copied
+	ResumedFiles int64          `json:"resumed_files"`      // copied by an interrupted run, and not read again
+	ResumedBytes int64          `json:"resumed_bytes"`      // of these files, and of the parts of other files that were already copied
+	Reserved     *reservedJSON  `json:"reserved,omitempty"` // nil for a merge
 	Targets      []targetJSON   `json:"targets"`
 	Failures     []failureJSON  `json:"failures"`
 	Conflicts    []conflictJSON `json:"conflicts"`
@@ -26,6 +27,12 @@ type copyJSON struct {
 type copyCountsJSON struct {
 	countsJSON
 	LeftOut int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
+}
+
+// reservedJSON counts the journals, markers and temporaries in the source, which no copy gets.
+type reservedJSON struct {
+	Count int64      `json:"count"`
+	Paths []nameJSON `json:"paths"` // the first ones
 }
 
 type countsJSON struct {
@@ -130,6 +137,10 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 		Conflicts:    list(r.mu.conflicts),
 		Warnings:     list(r.mu.warnings),
 		ExitCode:     result.code(),
+	}
+	report.Reserved = &reservedJSON{s.Reserved, []nameJSON{}}
+	for _, path := range s.ReservedAt {
+		report.Reserved.Paths = append(report.Reserved.Paths, newNameJSON(path))
 	}
 	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
 	for _, t := range s.Targets {

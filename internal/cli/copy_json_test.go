@@ -46,6 +46,10 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "rate": 1323095453,
   "resumed_files": 1234,
   "resumed_bytes": 5601000000,
+  "reserved": {
+    "count": 0,
+    "paths": []
+  },
   "targets": [
     {
       "path": "dst",

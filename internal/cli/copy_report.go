@@ -176,6 +176,9 @@ func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatche
 		t.entries(s.Targets[0].Counts)
 	}
 	t.countOf("left out", s.LeftOut, "entry", ", by filters")
+	if s.Reserved > 0 {
+		t.row("not copied", reserved(s))
+	}
 	t.counts([]count{
 		{"conflicts", s.Conflicts}, {"mismatches", mismatches},
 		{"warnings", s.Warnings}, {"errors", failures},
@@ -236,6 +239,21 @@ func backedUp(s *engine.Summary, t *engine.TargetSummary) (label, value string) 
 		kept = "to be kept in "
 	}
 	return "backup", plural(t.BackedUp, "replaced file") + " " + kept + quote.Name(t.BackupDir)
+}
+
+// reserved counts and names the entries of the source that no copy gets.
+func reserved(s *engine.Summary) string {
+	text := plural(s.Reserved, "leftover") + " of unfinished copies: "
+	for i, path := range s.ReservedAt {
+		if i > 0 {
+			text += ", "
+		}
+		text += quote.Name(path)
+	}
+	if rest := s.Reserved - int64(len(s.ReservedAt)); rest > 0 {
+		text += " and " + grouped(rest) + " more"
+	}
+	return text
 }
 
 // copyVerdict is the first line of the summary of a copy.

@@ -80,7 +80,7 @@ func newMergeJSON(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, result
 			List: make([]shardStateJSON, len(p)),
 		},
 	}
-	j.DryRun = f.options.DryRun
+	j.DryRun, j.Reserved = f.options.DryRun, nil
 	if len(p.ToRun()) > 0 {
 		j.Shards.Again = f.resubmit()
 	}

@@ -122,7 +122,8 @@ func linkTarget(path string) string {
 // isOwnName reports whether Sealift itself writes files of this name: manifests, also those of a
 // bag or a history, markers of incomplete copies, and everything whose name is reserved.
 func isOwnName(path string) bool {
-	if slices.ContainsFunc(strings.FieldsFunc(path, func(c rune) bool { return c < 0x80 && os.IsPathSeparator(byte(c)) }), fsys.IsReserved) {
+	reserved := func(name string) bool { return incomplete.IsReserved(name, true, fsys.Unknown) }
+	if slices.ContainsFunc(strings.FieldsFunc(path, func(c rune) bool { return c < 0x80 && os.IsPathSeparator(byte(c)) }), reserved) {
 		return true
 	}
 	name := filepath.Base(path)

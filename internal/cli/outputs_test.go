@@ -32,7 +32,7 @@ func TestALogOrReportThatIsAnotherFileIsRefused(t *testing.T) {
 		"copy --log-file other/md5sums.txt src dst",
 		"copy --log-file dst/SEALIFT-INCOMPLETE-src.txt src dst",
 		"copy --log-file dst/.sealift-journal src dst",
-		"copy --log-file dst/.sealift-x/log src dst",
+		"copy --log-file dst/.sealift-journal/log src dst",
 		"copy --bag --log-file dst/bag-info.txt src dst",
 		"copy --mhl --log-file dst/ascmhl_chain.xml src dst",
 		"copy --log-file src/sub/log src dst",

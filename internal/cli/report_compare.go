@@ -70,7 +70,7 @@ func (c *comparer) writeReport(s *compare.Summary, result outcome) outcome {
 		}
 		page.Totals = append(page.Totals, some(0,
 			number("left out by filters", s.LeftOut, "counts.left_out"),
-			number("manifests and journals that A lacks", s.Own, "counts.own"),
+			number("manifests, journals, markers and temporaries of Sealift", s.Own, "counts.own"),
 			number("perhaps read from memory", s.Cached, "counts.compared_through_cache"))...)
 		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the differences."
 	})

@@ -116,7 +116,7 @@ type Summary struct {
 	Incomplete      int64
 
 	LeftOut int64 // entries of A that filters exclude; a directory counts once
-	Own     int64 // manifests and leftovers of Sealift that A lacks
+	Own     int64 // entries that are not compared: those that no copy gets, and manifests of Sealift
 	Cached  int64 // files that should have been read from the device but perhaps were not
 	Elapsed time.Duration
 }
@@ -139,7 +139,6 @@ type run struct {
 	limiter  *rate.Limiter // nil for none
 	large    chan struct{} // a place for each long file that is read at the same time
 	summary  *Summary
-	signs    map[string]bool // names of the signs of unfinished copies in the roots of the trees
 }
 
 // Run compares the trees of o and reports through o.Report and c. The error is a
@@ -147,7 +146,7 @@ type run struct {
 // stopped; then the summary is not nil. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
-	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}, signs: map[string]bool{}}
+	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
 	if r.workers == 0 {
 		r.workers = pipe.DefaultWorkers()
 	}
@@ -174,7 +173,6 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 		signs, _ := incomplete.Find(t.root) // the walk reports a root that cannot be listed
 		for _, s := range signs {
 			r.summary.Incomplete++
-			r.signs[s.Name] = true
 			r.report(Event{Verdict: Incomplete, Path: s.Name, Trees: []int{i}, Err: s.Err})
 		}
 	}

@@ -29,7 +29,7 @@ type job struct {
 	size     int64 // of a regular file, if needed
 	mtime    fsys.Time
 	cached   bool    // it should have been read from the device but perhaps was not
-	own      bool    // it is a manifest of Sealift that A lacks
+	own      bool    // it is a manifest of Sealift that is not compared
 	events   []Event // in the order of the trees
 }
 
@@ -101,10 +101,20 @@ func (w *worker) examine(ctx context.Context, j *job) {
 	if j.dir.counts() {
 		return
 	}
+	if j.kinds[0] == fsys.Unknown || j.dir.parent == nil && isTreeManifest(j.name) {
+		others := w.withoutManifests(j, have)
+		if j.own = len(others) == 0; j.own {
+			if len(same) > 1 {
+				w.measure(j, 0)
+			}
+			return
+		}
+		if j.kinds[0] == fsys.Unknown {
+			have = others
+		}
+	}
 	if j.kinds[0] == fsys.Unknown {
-		if have = w.withoutManifests(j, have); len(have) == 0 {
-			j.own = true
-		} else if !isDir { // a directory is reported as a group
+		if !isDir { // a directory is reported as a group
 			j.events = append(j.events, Event{Verdict: OnlyIn, Trees: have})
 		}
 		return

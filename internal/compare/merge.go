@@ -279,6 +279,10 @@ func kindOf(l *fsys.Listing, name string, isDir bool) fsys.Kind {
 // type in A, where the difference is reported, and with the other type.
 func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	r := m.run
+	if m.withoutReserved(d, name, kinds) {
+		m.own++
+		return
+	}
 	inA := kinds[0] != fsys.Unknown
 	if inA && isDir != (kinds[0] == fsys.Directory) {
 		if !isDir {
@@ -305,12 +309,9 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		if r.opts.OneWay {
 			return
 		}
-		if isOwnName(name) || isDir && withoutHistories(d, name, kinds) {
+		if isDir && withoutHistories(d, name, kinds) {
 			m.own++
 			return
-		}
-		if d.parent == nil && r.signs[name] && slices.Contains(kinds, fsys.Regular) {
-			return // reported before
 		}
 	}
 	j := &job{name: strings.Clone(name), kinds: kinds}
@@ -382,10 +383,3 @@ func (m *merge) descend(parent *folder, name string, kinds []fsys.Kind, g *group
 
 // errOtherFileSystem means that the first tree has another file system mounted there.
 var errOtherFileSystem = errors.New("it is on another file system")
-
-// isOwnName reports whether a name is that of a leftover of an unfinished copy. Files that
-// a copy set aside because they read back wrong are not leftovers: the user has to check
-// them.
-func isOwnName(name string) bool {
-	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, fsys.Reserved+"bad-")
-}

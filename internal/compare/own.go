@@ -7,12 +7,12 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
-// withoutManifests returns the trees in which the entry, which A lacks, is not a manifest
-// written by Sealift.
+// withoutManifests returns the trees in which the entry is not a manifest written by Sealift.
 func (w *worker) withoutManifests(j *job, have []int) []int {
 	for _, a := range hash.Algorithms() {
 		is, file := isManifestName(j.name, a)
@@ -51,6 +51,27 @@ func withoutHistories(d *folder, name string, kinds []fsys.Kind) bool {
 		}
 	}
 	return !left
+}
+
+// withoutReserved sets kinds to Unknown for the trees in which the entry is one that no copy gets. It
+// reports whether no tree is left.
+func (m *merge) withoutReserved(d *folder, name string, kinds []fsys.Kind) bool {
+	left := false
+	for i, kind := range kinds {
+		if kind != fsys.Unknown && incomplete.IsReserved(name, d.parent == nil, kind) {
+			kinds[i] = fsys.Unknown
+		}
+		left = left || kinds[i] != fsys.Unknown
+	}
+	return !left
+}
+
+// isTreeManifest reports whether Sealift uses the name for a manifest of a tree.
+func isTreeManifest(name string) bool {
+	return slices.ContainsFunc(hash.Algorithms(), func(a hash.Algorithm) bool {
+		is, file := isManifestName(name, a)
+		return is && file == ""
+	})
 }
 
 // isManifestName reports whether Sealift uses the name for a manifest of a hash; at most one

@@ -85,6 +85,7 @@ func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) boo
 	}
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/16, 4), 64))
 	o.Workers, o.Filter, o.Only, o.OneFileSystem = 1, r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
+	o.SkipReserved = func(*walk.Dir, string) {}
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), r.trees[0].info, v), o)
 	return true
 }

@@ -147,7 +147,7 @@ func probeLink(journal, to *fsys.Dir) error {
 }
 
 // probeName is the name of the link that probeLink makes.
-const probeName = fsys.Reserved + "probe"
+var probeName = fsys.SharedTempName("probe")
 
 // keepOld links the file that a transfer is about to replace into the backup directory, if
 // there is one. Files that this run created are not kept.

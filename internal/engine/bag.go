@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -103,7 +104,7 @@ func (o *Options) refuseBagManifest() error {
 	case filepath.Base(name) != name || name == "." || name == "..":
 		return failure.Refuse("--manifest %s: with --bag, the line manifest is in the root of the bag; give a name without a directory", quoteName(name))
 	case slices.Contains([]string{bag.PayloadName, bag.DeclarationName, bag.InfoName, bag.FetchName}, lower),
-		bag.IsPayloadManifest(name), bag.IsTagManifest(name), strings.HasPrefix(lower, fsys.Reserved):
+		bag.IsPayloadManifest(name), bag.IsTagManifest(name), incomplete.IsReserved(name, true, fsys.Unknown):
 		return failure.Refuse("--manifest %s: the bag itself uses this name", quoteName(name))
 	}
 	return nil

@@ -66,14 +66,10 @@ func (r *run) inspectBag(t *target) error {
 			return err
 		}
 	}
-	markers, err := incomplete.Markers(root)
-	if err != nil {
-		return err
-	}
 	for _, name := range names {
 		switch {
-		case name == bag.PayloadName, slices.Contains(markers, name):
-		case bag.IsPayloadManifest(name), bag.IsTagManifest(name), name == bag.InfoName, name == r.opts.Manifest, strings.HasPrefix(name, fsys.Reserved):
+		case name == bag.PayloadName, incomplete.IsName(name):
+		case bag.IsPayloadManifest(name), bag.IsTagManifest(name), name == bag.InfoName, name == r.opts.Manifest, fsys.IsTemp(name):
 			t.bag.leftover = append(t.bag.leftover, name)
 		default:
 			return failure.Refuse("destination %s has the entry %s, which is not of this bag", quoteName(t.Given), quoteName(name))

@@ -336,7 +336,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 		if names != nil {
 			names.add(name)
 		}
-		if fsys.MayBeTemp(name) {
+		if fsys.IsTemp(name) {
 			temps = append(temps, string(name))
 		}
 		return true

@@ -231,6 +231,7 @@ func (r *run) copy() (stopped bool, err error) {
 	r.openManifests()
 	r.holdDeclaration()
 	r.warnHistories()
+	r.reportUnfinished()
 	if err := r.openTargets(); err != nil {
 		r.source.Close()
 		return false, err

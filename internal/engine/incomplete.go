@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 )
 
@@ -26,10 +25,7 @@ func (r *run) newUndone() (u undone) {
 	if r.opts.DryRun || !r.rules.completes || r.route.Name != "" || err != nil { // without its path, openLog drops every destination
 		return nil
 	}
-	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters, OpenSource: func() (*fsys.Dir, error) {
-		dir, _, err := r.route.OpenSource() // the copy has closed it
-		return dir, err
-	}}
+	job := incomplete.Job{Source: source, Filters: incomplete.NoFilters}
 	only := r.rules.filesFrom
 	if only == "" && r.opts.part() {
 		only = fmt.Sprintf("%x", r.opts.Only.Fingerprint())

@@ -207,43 +207,53 @@ func TestMarkersOfSeveralDestinations(t *testing.T) {
 	}
 }
 
-// A marker in the source is an ordinary file. The run copies and lists it. It never replaces or
-// removes that file as a marker of this copy, even if the marker names this source.
-func TestAMarkerInTheSource(t *testing.T) {
+// A copy of an unfinished source is not complete: it leaves out the marker and the journal, and has a
+// marker that names them. The next copy of the complete source removes it.
+func TestAnUnfinishedSource(t *testing.T) {
 	t.Parallel()
-	for _, own := range []bool{false, true} {
+	for name, content := range map[string]string{
+		srcMarker:                  "of any copy",
+		"SEALIFT-INCOMPLETE-c.txt": incomplete.Head{Source: "'/c'", Filters: incomplete.NoFilters, Missing: 7}.String(),
+		".sealift-journal/log.1":   "", ".sealift-a.mov.journal/log.1": "",
+	} {
+		sign, _, _ := strings.Cut(name, "/")
 		src, dst := sourceAndDestination(t)
-		source := "'/elsewhere/src'"
-		if own {
-			source = quoteName(src)
-		}
-		text := incomplete.Head{Source: source, Filters: incomplete.NoFilters, Missing: 7}.String()
-		write(t, src, srcMarker, []byte(text), since)
 		write(t, src, "a", []byte("a"), since)
+		write(t, src, ".sealift-notes", []byte("b"), since)
+		write(t, src, name, []byte(content), since)
 		o := options(src, dst)
-		check := func(want ...string) {
-			t.Helper()
-			content, err := os.ReadFile(filepath.Join(dst, srcMarker))
-			require.NoError(t, err)
-			require.Equal(t, text, string(content))
-			require.Equal(t, want, markersAt(t, dst))
+		dry := o
+		dry.DryRun = true
+		for range 2 {
+			require.EqualValues(t, 1, runReported(t, dry).summary.Mismatches, name)
+			s := runReported(t, o).summary
+			require.Equal(t, []int64{1, 0, 1}, []int64{s.Mismatches, s.Errors, s.Reserved}, name)
+			require.Equal(t, []string{sign}, s.ReservedAt)
+			h, text := marked(t, dst, srcMarker)
+			require.EqualValues(t, 1, h.Missing)
+			require.Contains(t, text, quoteName(sign)+": check: the source is not complete: ")
+			require.Equal(t, []string{srcMarker}, markersAt(t, dst))
+			require.NoDirExists(t, filepath.Join(dst, sign))
 			sums, err := os.ReadFile(filepath.Join(dst, "SHA256SUMS"))
 			require.NoError(t, err)
-			require.Equal(t, sha(text), readManifest(t, string(sums))[srcMarker])
-			require.NotContains(t, string(sums), "src-2")
+			require.Len(t, readManifest(t, string(sums)), 2)
 		}
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, "a"), o))
-		check("SEALIFT-INCOMPLETE-src-2.txt", srcMarker)
-		runReported(t, o)
-		check(srcMarker)
-		runReported(t, o)
-		check(srcMarker)
-
-		// The name is the source's also where the file itself could not be copied.
-		treetest.Remove(t, dst)
-		runReported(t, in(failing(syscall.EACCES, fsys.OpOpen, srcMarker), o))
-		require.Equal(t, []string{"SEALIFT-INCOMPLETE-src-2.txt"}, markersAt(t, dst))
+		treetest.Remove(t, filepath.Join(src, sign))
+		s := runReported(t, o).summary
+		require.Equal(t, []int64{0, 0}, []int64{s.Mismatches, s.Reserved}, name)
+		require.Empty(t, markersAt(t, dst))
 	}
+}
+
+// Below the root, and for a directory, the name of a marker or a journal is an ordinary name.
+func TestNamesOfMarkersAndJournalsElsewhere(t *testing.T) {
+	t.Parallel()
+	src, dst := sourceAndDestination(t)
+	for _, name := range []string{"d/" + srcMarker, "d/.sealift-journal/log.1", ".sealift-was-SHA256SUMS", ".sealift-bad-a", ".sealift-0.tmp", "SEALIFT-INCOMPLETE-d.txt/f"} {
+		write(t, src, name, []byte(name), since)
+	}
+	out := runReported(t, options(src, dst))
+	require.Equal(t, []int64{0, 0, 0, 6}, []int64{out.summary.Mismatches, out.summary.Errors, out.summary.Reserved, out.summary.Files})
 }
 
 // Dry runs, conflicts, single files and stopped runs write no marker. A run that --fail-fast
@@ -326,7 +336,7 @@ func TestEventsInAMarker(t *testing.T) {
 		root, err := fsys.OpenRoot(dir)
 		require.NoError(t, err)
 		defer root.Close()
-		job := incomplete.Job{Root: root, Source: "/src", OpenSource: func() (*fsys.Dir, error) { return fsys.OpenRoot(dir) }}
+		job := incomplete.Job{Root: root, Source: "/src"}
 		require.NoError(t, job.Mark(&u[i].Missing))
 		_, text := marked(t, dir, srcMarker)
 		_, list, _ := strings.Cut(text, "complete.\n\n")

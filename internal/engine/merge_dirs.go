@@ -5,11 +5,11 @@ import (
 	"io"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -106,9 +106,6 @@ func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 	verdict := r.verdictOn(d.Path())
 	for i := range listing.Len() {
 		name := listing.Name(i)
-		if strings.HasPrefix(name, fsys.Reserved) {
-			continue
-		}
 		kind := listing.Kind(i)
 		if kind == fsys.Unknown {
 			info, err := dir.Lstat(name)
@@ -116,6 +113,9 @@ func (m *merging) listAgain(r *run, d *walk.Dir, p *shard.Directory) error {
 				continue // removed since the listing; for a planned entry, the task has reported that
 			}
 			kind = info.Kind
+		}
+		if incomplete.IsReserved(name, d.Parent == nil, kind) {
+			continue
 		}
 		file := d.Join(name)
 		if r.opts.Filter.Match(file, kind == fsys.Directory, verdict).LeftOut() {
@@ -182,7 +182,7 @@ func (m *merging) isWanted(r *run, finder *fsys.Finder, file string) (bool, erro
 	}
 	v := &searching{run: r, prefix: file}
 	root := walk.NewRoot(r.newHandles().Root(dir), info, v) // the walk closes dir
-	walk.Walk(r.ctx, root, walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}})
+	walk.Walk(r.ctx, root, walk.Options{Workers: 1})
 	return v.found, nil
 }
 
@@ -207,8 +207,8 @@ func (s *searching) Enter(d *walk.Dir) bool {
 	return v.Searched && !s.found
 }
 
-func (s *searching) Entry(d *walk.Dir, name string, _ fsys.Kind) {
-	if s.run.opts.Filter.MatchAll(s.path(d)+"/"+name, false).Selected {
+func (s *searching) Entry(d *walk.Dir, name string, kind fsys.Kind) {
+	if !incomplete.IsReserved(name, false, kind) && s.run.opts.Filter.MatchAll(s.path(d)+"/"+name, false).Selected {
 		s.found = true
 	}
 }

@@ -109,7 +109,7 @@ func (treeCopy) feed(r *run, root *walk.Dir) {
 		Only:          r.opts.Only,
 		OneFileSystem: r.opts.OneFileSystem,
 		LeftOut:       &r.leftOut,
-		SkipReserved:  r.skipReserved,
+		SkipReserved:  func(d *walk.Dir, name string) { r.skipReserved(d.Join(name)) },
 	})
 }
 

@@ -148,6 +148,7 @@ func (p *planning) make() (*shard.Plan, error) {
 		return nil, err
 	}
 	p.measureSpace()
+	p.reportUnfinished()
 	if p.hasFailed() {
 		return nil, nil
 	}

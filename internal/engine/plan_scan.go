@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"fmt"
+
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -21,12 +23,16 @@ func (p *planning) scanSource() error {
 	o := shard.ScanOptions{
 		Workers: walkers(p.opts.Workers), Filter: p.opts.Filter, Only: p.opts.Only, OneFileSystem: p.opts.OneFileSystem,
 		Enter: func(d *walk.Dir) bool { return !p.isDestination(d) }, Wanted: p.found, ReplaceLinks: p.opts.Policy == PolicyAlways,
-		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.warnReserved,
+		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.skipReserved,
 	}
 	for _, t := range p.targets {
 		o.Targets, o.Made = append(o.Targets, t.root), append(o.Made, t.rootOurs)
 	}
 	err = shard.Scan(p.ctx, root, p.planner, o)
+	p.awaitCollector()
+	if n := p.summary.Reserved; n > 0 {
+		p.report(Event{Kind: EventWarning, Path: p.summary.ReservedAt[0], Err: fmt.Errorf("journals, markers and temporaries of unfinished copies are not copied; the source has %d", n)})
+	}
 	if err == nil {
 		p.counters.ScanDone.Store(true)
 	}

@@ -107,7 +107,7 @@ func TestAbsentFiles(t *testing.T) {
 		"symbolic links":       {manifest: line("link") + line("dangling"), want: []string{"dangling"}},
 		"a fifo":               {manifest: line("fifo"), want: []string{"fifo"}},
 		"through a link":       {manifest: line("to-d/here")},
-		"left behind":          {manifest: line(".sealift-journal/lock") + line("d/.sealift-bad-x")},
+		"left behind":          {manifest: line(".sealift-journal/lock") + line("d/.sealift-0123456789abcdef.tmp")},
 		"itself":               {manifest: line("here")},
 		"excluded":             {manifest: line("gone") + line("b/gone"), change: list(func(l *filter.List) error { return l.Exclude("gone") })},
 		"excluded directory":   {manifest: line("gone") + line("b/c/gone"), change: list(func(l *filter.List) error { return l.Exclude("/b/") }), want: []string{"gone"}},
@@ -132,11 +132,11 @@ func TestAbsentFiles(t *testing.T) {
 		"asked for itself": {manifest: line("d/gone"), change: only("."), want: []string{"d/gone"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			src, dst := sourceWithManifest(t, map[string][]byte{"here": []byte("x"), "d/here": []byte("x"), "d/e/here": {}, ".sealift-journal/lock": {}, "d/.sealift-bad-x": {}},
+			src, dst := sourceWithManifest(t, map[string][]byte{"here": []byte("x"), "d/here": []byte("x"), "d/e/here": {}, ".sealift-journal/lock": {}, "d/.sealift-0123456789abcdef.tmp": {}},
 				"SHA256SUMS", c.manifest)
 			if name != "left behind" {
 				require.NoError(t, os.RemoveAll(filepath.Join(src, ".sealift-journal")))
-				require.NoError(t, os.Remove(filepath.Join(src, "d/.sealift-bad-x")))
+				require.NoError(t, os.Remove(filepath.Join(src, "d/.sealift-0123456789abcdef.tmp")))
 			}
 			require.NoError(t, os.Symlink("here", filepath.Join(src, "link")))
 			require.NoError(t, os.Symlink("nowhere", filepath.Join(src, "dangling")))

@@ -87,10 +87,12 @@ type Summary struct {
 	Bytes       int64 // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
 	Skipped     int64 // entries other than directories that were not copied: updated, up to date or kept
 	Conflicts   int64
-	Mismatches  int64 // files that do not match an expected digest, or are absent with SourceManifestStrict
-	Total       int64 // regular files in the source, or -1 if the run ended before all of them were counted
-	LeftOut     int64 // entries that filters leave out; a directory that is not searched counts once
-	Errors      int64 // failures reported, lost destinations included
+	Mismatches  int64    // files that do not match an expected digest, or are absent with SourceManifestStrict
+	Reserved    int64    // journals, markers and temporaries in the source, which no copy gets
+	ReservedAt  []string // the first of their paths
+	Total       int64    // regular files in the source, or -1 if the run ended before all of them were counted
+	LeftOut     int64    // entries that filters leave out; a directory that is not searched counts once
+	Errors      int64    // failures reported, lost destinations included
 	Warnings    int64
 	// Work of an interrupted run that was not repeated: files that were not read again, and
 	// bytes, including those of files that were continued.

@@ -2,11 +2,13 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -122,15 +124,26 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	r.reportSource(p, failure.StageScan, err)
 }
 
-func (r *run) skipReserved(d *walk.Dir, name string) { r.warnReserved(d.Join(name)) }
-
-// warnReserved warns, once, of entries in the source whose names Sealift reserves for its
-// temporaries and journals.
-func (r *run) warnReserved(path string) {
-	if r.warned.add("reserved names") {
-		err := errors.New("leftovers of an unfinished copy in the source (" + quoteName(fsys.Reserved+"*") + ") are not copied")
-		r.report(Event{Kind: EventWarning, Path: path, Err: err})
+// reportUnfinished reports each sign that the source is an unfinished copy. The copy of such a source is
+// not complete either.
+func (r *run) reportUnfinished() {
+	if r.route.Name != "" || !r.rules.completes {
+		return
 	}
+	signs, _ := incomplete.Find(r.source) // the walk reports a source that cannot be listed
+	for _, s := range signs {
+		r.report(fileEvent(EventMismatch, s.Name, "", failure.StageCheck, fmt.Errorf("the source is not complete: %w", s.Err)))
+	}
+}
+
+// skipReserved counts an entry of the source that no copy gets.
+func (r *run) skipReserved(path string) {
+	r.messages <- message{do: func() {
+		s := r.summary
+		if s.Reserved++; len(s.ReservedAt) < namesShown {
+			s.ReservedAt = append(s.ReservedAt, path)
+		}
+	}}
 }
 
 // Leave implements walk.Visitor.

@@ -34,9 +34,9 @@ func (d *Dir) keepsDoubles() bool {
 }
 
 // making calls make, which creates an entry of the given name, so that the entry gets the
-// name name. Sealift's own directories exclude other processes, so they are created directly.
+// name name. Temporaries and journals exclude other processes, so they are created directly.
 func (d *Dir) making(name string, make func(name string) error) error {
-	if !hasDouble(name) || IsReserved(name) || !d.keepsDoubles() {
+	if !hasDouble(name) || IsTemp(name) || IsJournal(name) || !d.keepsDoubles() {
 		return make(name)
 	}
 	temp := doublePrefix + d.TempName()
@@ -83,10 +83,10 @@ func (d *Dir) removing(name string, remove func() error) error {
 }
 
 // keepDouble calls change, which renames or removes the entry name. The entry's AppleDouble
-// file, unless the entry is Sealift's own, has a temporary name in the meantime. The caller
+// file, unless the entry is a temporary, has a temporary name in the meantime. The caller
 // holds caps.doubles, so that no other goroutine creates the file then.
 func (d *Dir) keepDouble(name string, change func() error) error {
-	if IsReserved(name) {
+	if IsTemp(name) {
 		return change()
 	}
 	double, temp := doublePrefix+name, doublePrefix+d.TempName()

@@ -123,9 +123,9 @@ func TestTemporariesBesideAppleDoubleFiles(t *testing.T) {
 	}
 	require.NoError(t, begin(t, d, true, "x").Commit("x"))
 	require.Len(t, seen, 1)
-	require.True(t, MayBeTemp([]byte(seen[0])), seen[0])
+	require.True(t, IsTemp(seen[0]), seen[0])
 	got, ok := TempID(seen[0])
 	require.True(t, ok, seen[0])
 	require.Equal(t, id, got)
-	require.False(t, MayBeTemp([]byte("._x")))
+	require.False(t, IsTemp("._x"))
 }

@@ -124,14 +124,9 @@ const (
 )
 
 // Reserved is the prefix of every name that Sealift makes for its own files: journals,
-// temporaries, files that were set aside. An entry of a source with that prefix is a leftover
-// of an unfinished copy.
+// temporaries, files that were set aside. Other programs may use it, too: IsTemp and
+// incomplete.IsReserved recognize the names that no copy gets.
 const Reserved = ".sealift-"
-
-// IsReserved reports whether a name begins with Reserved on a file system that folds case.
-func IsReserved(name string) bool {
-	return len(name) >= len(Reserved) && strings.EqualFold(name[:len(Reserved)], Reserved)
-}
 
 // IsMadeByFileSystem reports whether a file system has made the entry of this name. FUSE, NFS, SMB,
 // NTFS-3G and AFS rename files that are removed while they are open. macOS describes a file in an

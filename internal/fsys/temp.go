@@ -1,9 +1,9 @@
 package fsys
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math/rand/v2"
 	"strings"
 )
@@ -19,6 +19,14 @@ var (
 // created exclusively, so if another process guesses the name, the creation fails.
 func TempName() string {
 	return fmt.Sprintf("%s%016x%s", Reserved, rand.Uint64(), tempSuffix)
+}
+
+// SharedTempName returns the name of the temporary that all processes use for a purpose. It has the
+// form of the function TempName.
+func SharedTempName(purpose string) string {
+	sum := fnv.New64a()
+	sum.Write([]byte(purpose))
+	return fmt.Sprintf("%s%016x%s", Reserved, sum.Sum64(), tempSuffix)
 }
 
 // SetTempID adds the id of a run to the names of temporaries of d's complete tree, that is,
@@ -47,23 +55,45 @@ const (
 // name, its own name can begin with it: see Dir.moving.
 const doublePrefix = "._"
 
-// MayBeTemp reports whether a name can be that of a temporary. TempID is more exact, and needs
-// a string.
-func MayBeTemp(name []byte) bool {
-	return bytes.HasPrefix(bytes.TrimPrefix(name, []byte(doublePrefix)), []byte(Reserved))
+// IsTemp reports whether a name has exactly the form of the names that Sealift gives to temporaries.
+func IsTemp[T string | []byte](name T) bool {
+	if len(name) < len(doublePrefix+Reserved) || string(name[:len(Reserved)]) != Reserved && string(name[:len(doublePrefix)]) != doublePrefix {
+		return false
+	}
+	_, _, ok := parseTemp(string(name))
+	return ok
+}
+
+// IsJournal reports whether a name is that of the journal of a tree or of a single file, in any case.
+func IsJournal(name string) bool {
+	const prefix, suffix = Reserved, "journal"
+	if len(name) < len(prefix+suffix) || !strings.EqualFold(name[:len(prefix)], prefix) {
+		return false
+	}
+	rest := name[len(prefix):]
+	at := len(rest) - len(suffix)
+	return strings.EqualFold(rest[at:], suffix) && (at == 0 || at > 1 && rest[at-1] == '.')
 }
 
 // TempID returns the id in the name of a temporary that Dir.TempName has made with one. ok is false
 // for any other name.
 func TempID(name string) (id string, ok bool) {
+	id, fresh, ok := parseTemp(name)
+	if fresh == "" {
+		return "", false
+	}
+	return id, ok
+}
+
+// parseTemp splits the name of a temporary into its two numbers. fresh is "" if there is only one.
+func parseTemp(name string) (id, fresh string, ok bool) {
 	rest, prefixed := strings.CutPrefix(strings.TrimPrefix(name, doublePrefix), Reserved)
 	rest, suffixed := strings.CutSuffix(rest, tempSuffix)
 	id, fresh, parted := strings.Cut(rest, "-")
-	if !prefixed || !suffixed || !parted || len(id) != tempIDLength || len(fresh) < tempFreshLength ||
-		!isHex(id) || !isHex(fresh) {
-		return "", false
+	if !prefixed || !suffixed || len(id) != tempIDLength || parted && len(fresh) < tempFreshLength || !isHex(id) || !isHex(fresh) {
+		return "", "", false
 	}
-	return id, true
+	return id, fresh, true
 }
 
 // isHex reports whether s has only the digits of %x.

@@ -115,3 +115,25 @@ func TestTempNamesBearTheIDInTheWholeTree(t *testing.T) {
 	_, ok = TempID(d.TempName())
 	require.False(t, ok, "taken back")
 }
+
+func TestIsTempAcceptsTheExactFormsOnly(t *testing.T) {
+	for _, name := range []string{TempName(), SharedTempName("x"), ".sealift-0123456789abcdef-01234567.tmp"} {
+		require.True(t, IsTemp(name), name)
+		require.True(t, IsTemp([]byte("._"+name)), name)
+		for _, other := range []string{"x" + name, name + "x", strings.TrimSuffix(name, ".tmp"), strings.Replace(name, "sealift-", "sealift-x", 1), "._._" + name} {
+			require.False(t, IsTemp(other), other)
+		}
+	}
+	for _, name := range []string{"", ".", "._", ".sealift-", ".sealift-.tmp", ".sealift-0.tmp", ".sealift-journal", ".sealift-bad-0123456789abcdef.tmp", ".sealift-0123456789abcdef-.tmp"} {
+		require.False(t, IsTemp(name), name)
+	}
+}
+
+func TestIsJournal(t *testing.T) {
+	for name, want := range map[string]bool{
+		".sealift-journal": true, ".Sealift-Journal": true, ".sealift-clip.mov.journal": true, ".sealift-journal.journal": true,
+		".sealift-.journal": false, ".sealift-xjournal": false, "journal": false, ".sealift-": false, ".sealift-journal2": false, "x.sealift-journal": false,
+	} {
+		require.Equal(t, want, IsJournal(name), name)
+	}
+}

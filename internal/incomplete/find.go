@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -28,29 +27,31 @@ const maxShown = 300
 // Find returns the markers and the journals of unfinished copies in the root of a
 // tree, in the order of their names.
 func Find(root *fsys.Dir) ([]Sign, error) {
-	names, err := list(root, func(name string) bool { return IsName(name) || isJournal(name) })
+	names, err := list(root, func(name string) bool { return IsName(name) || fsys.IsJournal(name) })
 	if err != nil {
 		return nil, err
 	}
-	named := slices.DeleteFunc(slices.Clone(names), isJournal)
 	var signs []Sign
-	for _, name := range append(slices.DeleteFunc(names, IsName), markersAmong(root, named)...) {
+	for _, name := range names {
 		var err error
-		if isJournal(name) {
+		if fsys.IsJournal(name) {
 			err = unfinished(root, name)
 		} else if info, found := root.Lstat(name); found == nil && info.Kind == fsys.Regular || found != nil && !errors.Is(found, fs.ErrNotExist) {
 			err = claim(root, name)
 		}
 		if err != nil {
-			signs = append(signs, Sign{Name: name, Journal: isJournal(name), Err: err})
+			signs = append(signs, Sign{Name: name, Journal: fsys.IsJournal(name), Err: err})
 		}
 	}
 	return signs, nil
 }
 
-// isJournal reports whether a name is that of the journal of a tree or of a single file.
-func isJournal(name string) bool {
-	return name == fsys.Reserved+"journal" || strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".journal")
+// IsReserved reports whether an entry belongs to a copy and not to the tree in which it is: a journal
+// or a marker in the root of the tree, or a temporary in any directory. No copy has such an entry, and
+// no manifest lists it. A marker is a regular
+// file; if kind is Unknown, the name decides.
+func IsReserved(name string, inRoot bool, kind fsys.Kind) bool {
+	return fsys.IsTemp(name) || inRoot && (fsys.IsJournal(name) || IsName(name) && (kind == fsys.Regular || kind == fsys.Unknown))
 }
 
 // unfinished describes the journal of an unfinished copy. It returns nil for any other
@@ -61,7 +62,7 @@ func unfinished(root *fsys.Dir, name string) error {
 	case err != nil:
 		return fmt.Errorf("a copy into this directory may be unfinished: its journal cannot be read: %w", err)
 	case work:
-		return errors.New("a copy into this directory is unfinished or still running; if it is not running, run the same command again")
+		return errors.New("a copy into this directory is unfinished or still running; if it is not running, run that copy again")
 	}
 	return nil
 }
@@ -85,7 +86,7 @@ func holdsWork(root *fsys.Dir, name string) (bool, error) {
 	defer dir.Close()
 	work := false
 	err = dir.Each(func(name []byte, _ uint64, kind fsys.Kind) bool {
-		work = kind != fsys.Directory && string(name) != lockName && !strings.HasPrefix(string(name), fsys.Reserved)
+		work = kind != fsys.Directory && string(name) != lockName && !fsys.IsTemp(name)
 		return !work
 	})
 	return work, err

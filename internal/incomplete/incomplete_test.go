@@ -42,6 +42,9 @@ func TestName(t *testing.T) {
 	}
 	require.LessOrEqual(t, len(Name(strings.Repeat("n", 255), MaxNumber)), 255)
 	require.False(t, IsName("SEALIFT-INCOMPLETE"))
+	require.False(t, IsName("SEALIFT-INCOMPLETE-.txt"))
+	require.False(t, IsName("SEALIFT-INCOMPLETE-a"))
+	require.True(t, IsName("sealift-incomplete-a.TXT"))
 	require.False(t, IsName("x/SEALIFT-INCOMPLETE-a.txt"))
 }
 
@@ -114,8 +117,8 @@ func TestFind(t *testing.T) {
 	put("sub/SEALIFT-INCOMPLETE-a.txt", "not in the root")
 	put("sub/.sealift-journal/log.1", "not in the root")
 	put(".sealift-journal/lock", "of a copy that has finished")
-	put(".sealift-journal/.sealift-0.tmp", "a temporary")
-	put(".sealift-0.tmp", "a temporary")
+	put(".sealift-journal/.sealift-0123456789abcdef.tmp", "a temporary")
+	put(".sealift-0123456789abcdef.tmp", "a temporary")
 	put(".sealift-file.journal", "not a directory")
 	put("SEALIFT-INCOMPLETE-dir.txt/x", "not a file")
 	require.Empty(t, find())
@@ -125,7 +128,7 @@ func TestFind(t *testing.T) {
 	put("SEALIFT-INCOMPLETE-a.txt", Head{"'/cards/a'", NoFilters, "2025-01-02T03:04:05Z", 1}.String())
 	put("SEALIFT-INCOMPLETE-b.txt", "hand-made")
 	put("SEALIFT-INCOMPLETE-c.txt", Head{"\x1b[2J" + strings.Repeat("x", 1000), NoFilters, "", 2000}.String())
-	const unfinished = "a copy into this directory is unfinished or still running; if it is not running, run the same command again"
+	const unfinished = "a copy into this directory is unfinished or still running; if it is not running, run that copy again"
 	const advice = "run the same copy again: it removes this file when it is complete"
 	require.Equal(t, []string{
 		".sealift-b.mov.journal: " + unfinished,

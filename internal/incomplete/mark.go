@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -19,13 +18,11 @@ import (
 // copy without filters owns the markers of copies with filters, too. A copy with filters
 // copies only some of the files, so it keeps the marker of a copy without filters.
 //
-// The source may have files with the name of a marker. They are ordinary files, and the job
-// does not own their copies. It never replaces or removes a file that it does not own.
+// It never replaces or removes a file that it does not own.
 type Job struct {
-	Root       *fsys.Dir // of the destination
-	Source     string    // an absolute path without symbolic links
-	Filters    string    // as in Head
-	OpenSource func() (*fsys.Dir, error)
+	Root    *fsys.Dir // of the destination
+	Source  string    // an absolute path without symbolic links
+	Filters string    // as in Head
 	// Sync makes each change durable. It is off after a sync has failed in the destination,
 	// because the kernel reports an error once, and the next sync would succeed.
 	Sync bool
@@ -45,11 +42,6 @@ func (j *Job) mark(m *Missing) error {
 	if err != nil {
 		return err
 	}
-	inSource, err := j.namesInSource()
-	if err != nil { // any of the markers may be a copy of a file in the source
-		own, inSource = nil, nil
-	}
-	j.disown(own, inSource)
 	p, err := j.Root.Create(false)
 	if err != nil {
 		return err
@@ -69,9 +61,6 @@ func (j *Job) mark(m *Missing) error {
 	}
 	for number := 1; number <= MaxNumber; number++ {
 		name := Name(j.Source, number)
-		if slices.ContainsFunc(inSource, func(s string) bool { return strings.EqualFold(s, name) }) {
-			continue
-		}
 		commit := p.Commit
 		listed := listedAs(j.Root, names, name)
 		if id, ok := own[listed]; ok {
@@ -101,13 +90,6 @@ func (j *Job) Unmark() error {
 	own, _, err := j.own()
 	if err != nil || len(own) == 0 {
 		return err
-	}
-	inSource, err := j.namesInSource()
-	if err != nil {
-		return err
-	}
-	if j.disown(own, inSource); len(own) == 0 {
-		return nil
 	}
 	return j.remove(own)
 }
@@ -140,7 +122,7 @@ func (j *Job) leadsTo(name string, id fsys.ID) (bool, error) {
 
 // own returns the names of all markers, and the identities of those with the head of this job.
 func (j *Job) own() (own map[string]fsys.ID, names []string, err error) {
-	if names, err = Markers(j.Root); err != nil {
+	if names, err = list(j.Root, IsName); err != nil {
 		return nil, nil, err
 	}
 	own = map[string]fsys.ID{}
@@ -157,35 +139,6 @@ func (j *Job) own() (own map[string]fsys.ID, names []string, err error) {
 		}
 	}
 	return own, names, nil
-}
-
-// disown removes files from own that have a name from the source. The destination may store
-// that name in another case.
-func (j *Job) disown(own map[string]fsys.ID, inSource []string) {
-	copied := map[fsys.ID]bool{}
-	for _, name := range inSource {
-		if info, err := j.Root.Lstat(name); err == nil {
-			copied[info.ID] = true
-		}
-	}
-	maps.DeleteFunc(own, func(name string, id fsys.ID) bool {
-		return copied[id] || slices.ContainsFunc(inSource, func(s string) bool { return strings.EqualFold(s, name) })
-	})
-}
-
-// namesInSource returns the names in the source's root that a destination may treat as
-// names of markers, because it ignores case.
-func (j *Job) namesInSource() ([]string, error) {
-	var names []string
-	dir, err := j.OpenSource()
-	if err == nil {
-		defer dir.Close()
-		names, err = list(dir, IsName)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the source cannot be read: %w", err)
-	}
-	return names, nil
 }
 
 // list returns the sorted names in dir for which is returns true.

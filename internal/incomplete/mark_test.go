@@ -2,13 +2,10 @@ package incomplete
 
 import (
 	"errors"
-	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,8 +27,7 @@ func newTrees(t *testing.T, dst string) *trees {
 	root, err := new(fsys.FS).OpenRoot(dst)
 	require.NoError(t, err)
 	t.Cleanup(func() { root.Close() })
-	open := func() (*fsys.Dir, error) { return fsys.OpenRoot(src) }
-	return &trees{t, src, dst, Job{Root: root, Source: src, Filters: NoFilters, OpenSource: open}}
+	return &trees{t, src, dst, Job{Root: root, Source: src, Filters: NoFilters}}
 }
 
 func (d *trees) mark() {
@@ -141,40 +137,6 @@ func TestAMarkerOverwritesNothing(t *testing.T) {
 	}
 	d.unmark()
 	require.Equal(t, before, look())
-}
-
-// A file of the source may have the name of a marker, and name the same source. Its copy is
-// an ordinary file, also if the destination has only a file of an earlier copy.
-func TestAMarkerInTheSourceIsNotOwned(t *testing.T) {
-	d := newTrees(t, t.TempDir())
-	head := Head{Source: quote.Name(d.src), Filters: NoFilters, Missing: 7}
-	d.put(d.src, first, head)
-	d.mark()
-	require.Equal(t, []string{second}, slices.Collect(maps.Keys(d.markers())))
-	d.put(d.dst, first, head)
-	d.mark()
-	require.Len(t, d.markers(), 2)
-	d.unmark()
-	require.Equal(t, []string{first}, slices.Collect(maps.Keys(d.markers())))
-
-	// A name that differs only in case is the same on some destinations.
-	require.NoError(t, os.Remove(filepath.Join(d.dst, first)))
-	require.NoError(t, os.Rename(filepath.Join(d.src, first), filepath.Join(d.src, strings.ToLower(first))))
-	d.mark()
-	require.Equal(t, []string{second}, slices.Collect(maps.Keys(d.markers())))
-}
-
-// If the source cannot be read, each marker may be a copy of a file there. Mark adds a new
-// marker and removes none.
-func TestMarkersWithoutTheSource(t *testing.T) {
-	d := newTrees(t, t.TempDir())
-	d.unmark()
-	d.mark()
-	require.NoError(t, os.Remove(d.src))
-	d.mark()
-	require.Len(t, d.markers(), 2)
-	require.ErrorIs(t, d.Unmark(), fs.ErrNotExist)
-	require.Len(t, d.markers(), 2)
 }
 
 // If the device cannot describe a marker, at whatever time, Mark and Unmark report that and

@@ -60,24 +60,11 @@ func Name(source string, number int) string {
 	return Prefix + safe.String() + suffix
 }
 
-// IsName reports whether a name has the form of a marker's name, in any case. Markers reports whether
-// it is one in a directory.
+// IsName reports whether a name has the form of a marker's name, in any case: a file system that
+// ignores case may list names in another one.
 func IsName(name string) bool {
-	return len(name) >= len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix)
-}
-
-// Markers returns the sorted names in root that are names of markers. A file system that ignores
-// case may list them in another case.
-func Markers(root *fsys.Dir) ([]string, error) {
-	names, err := list(root, IsName)
-	return markersAmong(root, names), err
-}
-
-// markersAmong returns the markers among the names in root that satisfy IsName.
-func markersAmong(root *fsys.Dir, names []string) []string {
-	return slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		return listedAs(root, names, Prefix+name[len(Prefix):]) != name
-	})
+	end := len(name) - len(suffix)
+	return end > len(Prefix) && strings.EqualFold(name[:len(Prefix)], Prefix) && strings.EqualFold(name[end:], suffix)
 }
 
 // listedAs returns the one of the names, which root lists, that the file system finds as name, or "".

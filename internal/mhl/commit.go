@@ -69,13 +69,13 @@ func (w *writer) finish(g *generation, sums *dirDigests) (*Reference, error) {
 	return &Reference{Path: at, C4: link.C4}, nil
 }
 
-const (
+var (
 	// stagingName is the name of the directory of a new history until it is complete.
-	stagingName = fsys.Reserved + "ascmhl"
+	stagingName = fsys.SharedTempName("ascmhl")
 
 	// pendingName is the name of the next chain, until the generation that it adds has its
 	// name.
-	pendingName = fsys.Reserved + "chain.xml"
+	pendingName = fsys.SharedTempName("ascmhl_chain.xml")
 )
 
 // inFolder calls write with the directory ascmhl below home. The directory of a new history
@@ -124,7 +124,7 @@ func empty(dir *fsys.Dir) error {
 	})
 	for _, name := range names {
 		_, isGeneration := numberOf(name)
-		isOwn := isGeneration || name == ChainName || name == readmeName || fsys.IsReserved(name)
+		isOwn := isGeneration || name == ChainName || name == readmeName || fsys.IsTemp(name)
 		if !isOwn && !fsys.IsMadeByFileSystem(name) {
 			return errors.Join(err, fmt.Errorf("%s has %s, which is not from Sealift; move that file away", quote.Name(stagingName), quote.Name(name)))
 		}

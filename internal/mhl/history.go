@@ -147,7 +147,7 @@ func (h *History) findUnlisted(folder *fsys.Dir, at string) error {
 	var unlisted string
 	err := folder.Each(func(entry []byte, _ uint64, _ fsys.Kind) bool {
 		name := string(entry)
-		other := !strings.HasSuffix(name, extension) || strings.HasPrefix(name, "._") || strings.HasPrefix(name, fsys.Reserved)
+		other := !strings.HasSuffix(name, extension) || strings.HasPrefix(name, "._") || fsys.IsTemp(name)
 		if !other && !listed[name] {
 			unlisted = name
 		}

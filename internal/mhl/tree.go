@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -204,7 +205,7 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 			return false, s.folder(root, strings.TrimSuffix(strings.TrimSuffix(path, name), "/"))
 		}
 		s.Blocked = s.Blocked || path == Folder
-		if strings.HasPrefix(name, fsys.Reserved) || skip(path, isDir) {
+		if isReserved(path, kind) || skip(path, isDir) {
 			return false, nil
 		}
 		if !Representable(name) {
@@ -250,7 +251,7 @@ func (t *Tree) FirstHidden(patterns *Ignore, hidden func(path string, isDir bool
 	err = Each(t.root, func(path string, kind fsys.Kind) (enter bool, err error) {
 		isDir := kind == fsys.Directory
 		name := path[strings.LastIndexByte(path, '/')+1:]
-		if found != "" || name == Folder || strings.HasPrefix(name, fsys.Reserved) || t.Hides(path, isDir) || hidden(path, isDir) {
+		if found != "" || name == Folder || isReserved(path, kind) || t.Hides(path, isDir) || hidden(path, isDir) {
 			return false, nil
 		}
 		if patterns.Hides(path, isDir) {
@@ -259,6 +260,12 @@ func (t *Tree) FirstHidden(patterns *Ignore, hidden func(path string, isDir bool
 		return isDir, nil
 	})
 	return found, err
+}
+
+// isReserved is incomplete.IsReserved for a path of a tree.
+func isReserved(path string, kind fsys.Kind) bool {
+	at := strings.LastIndexByte(path, '/') + 1
+	return incomplete.IsReserved(path[at:], at == 0, kind)
 }
 
 // folder records the history in a directory with the name ascmhl below dir, if there is one.

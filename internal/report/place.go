@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // generator marks a page as a report, so that a later report may replace it. The mark is in
@@ -48,8 +50,8 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 		return nil, errors.New("the name of a file is missing")
 	}
 	for name := range strings.SplitSeq(filepath.Clean(absolute), string(filepath.Separator)) {
-		if fsys.IsReserved(name) {
-			return nil, fmt.Errorf("names that begin with %s are for unfinished copies", fsys.Reserved)
+		if incomplete.IsReserved(name, true, fsys.Unknown) {
+			return nil, fmt.Errorf("the name %s is for unfinished copies", quote.Name(name))
 		}
 	}
 	dir, err := p.fs.OpenTrustedRoot(p.dir)

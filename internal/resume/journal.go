@@ -230,7 +230,7 @@ func isOwn(name string) bool {
 	}
 	digits, isLog := strings.CutPrefix(strings.TrimPrefix(name, setAsidePrefix), logPrefix)
 	isLog = isLog && strings.Trim(digits, "0123456789abcdef.") == ""
-	return isLog || fsys.IsReserved(name) || fsys.IsMadeByFileSystem(name)
+	return isLog || fsys.IsTemp(name) || fsys.IsMadeByFileSystem(name)
 }
 
 // Remove deletes the journal with its contents, and the lock last. Logs of unfinished

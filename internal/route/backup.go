@@ -101,8 +101,8 @@ func (rt *Route) checkBackup(o *Options, d *Destination, place string, src fs.Fi
 		names = strings.Split(place, string(filepath.Separator))
 	}
 	for _, name := range names {
-		if fsys.IsReserved(name) {
-			return errors.New("has a name that begins with " + quote.Name(fsys.Reserved) + ", as temporaries have")
+		if fsys.IsTemp(name) || fsys.IsJournal(name) {
+			return errors.New("has a name that Sealift reserves: " + quote.Name(name))
 		}
 	}
 	for _, other := range rt.Destinations {

@@ -129,8 +129,8 @@ func (rt *Route) checkManifest(o *Options, d *Destination, path string, src fs.F
 		place = place[len(d.Dir):]
 	}
 	for name := range strings.SplitSeq(place, string(filepath.Separator)) {
-		if fsys.IsReserved(name) {
-			return refuse("has a name that begins with " + quote.Name(fsys.Reserved) + ", as those do that are removed with an unfinished copy")
+		if fsys.IsTemp(name) || fsys.IsJournal(name) {
+			return refuse("has a name that Sealift reserves: " + quote.Name(name))
 		}
 	}
 	return nil

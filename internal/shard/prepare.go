@@ -37,7 +37,7 @@ func Inspect(dir *fsys.Dir) (id string, err error) {
 			return "", ErrPlanned
 		case shardsName, workName, dirsName, missingName, planningName, planLockName:
 		default:
-			if !isTemporary(name) {
+			if !fsys.IsTemp(name) {
 				return "", ErrNotEmpty
 			}
 		}
@@ -72,7 +72,7 @@ func prepare(dir *fsys.Dir) error {
 	}
 	defer shards.Close()
 	for _, d := range [...]*fsys.Dir{dir, shards} {
-		if err := removeNames(d, isTemporary); err != nil {
+		if err := removeNames(d, fsys.IsTemp[string]); err != nil {
 			return err
 		}
 	}
@@ -104,10 +104,6 @@ func claimID(dir *fsys.Dir) (string, error) {
 	_, _ = rand.Read(random) // it never returns an error
 	id := hex.EncodeToString(random)
 	return id, writeFile(dir, planningName, id+"\n")
-}
-
-func isTemporary(name string) bool {
-	return strings.HasPrefix(name, fsys.Reserved) && strings.HasSuffix(name, ".tmp")
 }
 
 // removeNames removes the names in dir for which is returns true.

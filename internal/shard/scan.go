@@ -29,7 +29,7 @@ type ScanOptions struct {
 	Enter func(d *walk.Dir) bool
 	// Wanted, if set, reports whether an entry belongs to the plan. Calls may be concurrent.
 	Wanted func(path string, info fsys.Info) bool
-	// SkipReserved is called for each name that Sealift made for itself; such names are skipped.
+	// SkipReserved is called for each entry that no copy gets; see walk.Options.
 	SkipReserved func(path string)
 	// Failed is called with the path of each entry that cannot be read. The plan then lacks a part
 	// of the source, so the caller should not write it. Calls may be concurrent.

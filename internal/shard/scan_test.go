@@ -16,7 +16,7 @@ import (
 
 func TestScan(t *testing.T) {
 	source := t.TempDir()
-	for _, path := range []string{"a/x.mov", "a/y.tmp", "b/sub/z.mov", "empty/.keep.tmp", ".sealift-x.tmp"} {
+	for _, path := range []string{"a/x.mov", "a/y.tmp", "b/sub/z.mov", "empty/.keep.tmp", ".sealift-0123456789abcdef.tmp"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(source, filepath.Dir(path)), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(source, path), []byte(path), 0o600))
 	}
@@ -64,6 +64,6 @@ func TestScan(t *testing.T) {
 		assert.Len(t, home, 3)
 		assert.Equal(t, want, strings.Join(dirs, " ")+" | "+strings.Join(files, " "))
 		assert.EqualValues(t, 1, s.Plan.Totals.LinkGroups)
-		assert.Equal(t, []string{".sealift-x.tmp"}, reserved)
+		assert.Equal(t, []string{".sealift-0123456789abcdef.tmp"}, reserved)
 	}
 }

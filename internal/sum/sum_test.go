@@ -190,7 +190,7 @@ func TestUnreadableFilesAreReported(t *testing.T) {
 
 func TestFiltersAndReserved(t *testing.T) {
 	hardTree(t)
-	require.NoError(t, os.WriteFile("sub/.sealift-bad-x", []byte("x"), 0o644))
+	require.NoError(t, os.WriteFile("sub/.sealift-0123456789abcdef.tmp", []byte("x"), 0o644))
 	var rules filter.List
 	require.NoError(t, rules.Exclude("*.txt"))
 	require.NoError(t, rules.Include("/sub*/**"))

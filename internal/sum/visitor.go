@@ -7,7 +7,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/mhl"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -82,7 +81,7 @@ func (v *visitor) fail(name string, err error) {
 
 func (v *visitor) skipReserved(d *walk.Dir, name string) {
 	v.run.reserved.Do(func() {
-		err := errors.New("leftovers of an unfinished copy (" + quote.Name(fsys.Reserved+"*") + ") are not listed")
+		err := errors.New("journals, markers and temporaries of unfinished copies are not listed")
 		v.run.results <- result{event: &Event{Warning: true, Path: v.prefix + d.Join(name), Err: err}}
 	})
 }

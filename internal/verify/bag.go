@@ -376,18 +376,21 @@ type payloadVisitor struct {
 }
 
 func (v *payloadVisitor) Enter(d *walk.Dir) bool {
-	if d.Parent != nil && d.Parent.Parent == nil {
+	if isPayload(d) {
 		v.met = v.met || d.Name == bag.PayloadName
 		return d.Name == bag.PayloadName
 	}
-	return d.Parent == nil || !isLeftover(d.Name)
+	return d.Parent == nil || !incomplete.IsReserved(d.Name, isPayload(d.Parent), fsys.Directory)
 }
 
 func (v *payloadVisitor) Leave(*walk.Dir) {}
 
-func (v *payloadVisitor) Entry(d *walk.Dir, name string, _ fsys.Kind) {
+// isPayload reports whether d is the payload directory of the bag, the root of the copied tree.
+func isPayload(d *walk.Dir) bool { return d.Parent != nil && d.Parent.Parent == nil }
+
+func (v *payloadVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	file := d.Join(name)
-	if !bag.InPayload(file) || isLeftover(name) {
+	if !bag.InPayload(file) || incomplete.IsReserved(name, isPayload(d), kind) {
 		return
 	}
 	if unlisted := v.tree.bag.unlisted(file); unlisted != "" {

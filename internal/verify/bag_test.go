@@ -150,7 +150,7 @@ func TestBagIsValidatedCompletely(t *testing.T) {
 		"a truncated bagit.txt": {map[string]string{"bagit.txt": declaration[:18]},
 			[]string{"invalid bagit.txt: there have to be two lines, BagIt-Version and Tag-File-Character-Encoding, but it has 1"}},
 		"an unfinished copy": {map[string]string{"data/.sealift-journal/log.0": "x"}, []string{
-			"incomplete data/.sealift-journal: a copy into this directory is unfinished or still running; if it is not running, run the same command again"}},
+			"incomplete data/.sealift-journal: a copy into this directory is unfinished or still running; if it is not running, run that copy again"}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

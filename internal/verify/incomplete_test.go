@@ -22,7 +22,7 @@ func TestSignsOfAnUnfinishedCopy(t *testing.T) {
 		"a": "A", marker: text, ".sealift-journal/log.1": "", "d/" + marker: "of another tree",
 		"SHA256SUMS": sha("A") + "  a\n", "MD5SUMS": md("A") + "  a\n",
 	}
-	journal := "INCOMPLETE .sealift-journal: a copy into this directory is unfinished or still running; if it is not running, run the same command again"
+	journal := "INCOMPLETE .sealift-journal: a copy into this directory is unfinished or still running; if it is not running, run that copy again"
 	marked := "INCOMPLETE " + marker + ": the copy from '/card' is incomplete, 2 paths are missing or wrong; run the same copy again: it removes this file when it is complete"
 	for name, o := range map[string]verify.Options{
 		"plain":    {},

@@ -5,15 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/mhl"
-	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -61,7 +58,7 @@ func (v *unlistedVisitor) Enter(d *walk.Dir) bool {
 	if d.Parent == nil {
 		return true
 	}
-	return !isLeftover(d.Name) && !(d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent)) && !v.tree.hides(d.Path(), true)
+	return !incomplete.IsReserved(d.Name, d.Parent.Parent == nil, fsys.Directory) && !(d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent)) && !v.tree.hides(d.Path(), true)
 }
 
 func (v *unlistedVisitor) Leave(*walk.Dir) {}
@@ -71,7 +68,7 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	if v.tree.bag != nil && bag.InPayload(path) { // checkBag reports it
 		return
 	}
-	if kind != fsys.Regular || isLeftover(name) || d.Parent == nil && v.tree.isMarker(name) || v.tree.listed.Has(path) || v.tree.hides(path, false) {
+	if kind != fsys.Regular || incomplete.IsReserved(name, d.Parent == nil, kind) || v.tree.listed.Has(path) || v.tree.hides(path, false) {
 		return
 	}
 	switch isManifest, err := v.isManifest(d, name); {
@@ -80,18 +77,6 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	case !isManifest:
 		v.run.unlisted(v.tree, Unlisted, path, nil)
 	}
-}
-
-// isLeftover reports whether a name is one that an unfinished copy leaves. Files that a
-// copy set aside because they read back wrong are not leftovers: the user has to check
-// them.
-func isLeftover(name string) bool {
-	return strings.HasPrefix(name, fsys.Reserved) && !strings.HasPrefix(name, readback.BadPrefix)
-}
-
-// isMarker reports whether a file in the root is a marker of an incomplete copy.
-func (t *tree) isMarker(name string) bool {
-	return slices.ContainsFunc(t.signs, func(s incomplete.Sign) bool { return s.Name == name })
 }
 
 // isManifest reports whether the file is one of the manifests that verify has opened.

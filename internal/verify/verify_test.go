@@ -239,7 +239,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestStrictIgnoreMissingAndUnlisted(t *testing.T) {
-	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", ".sealift-0.tmp": "T", ".sealift-journal/d/lock": "", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
+	dir := tree(t, map[string]string{"a": "A", "new": "N", "d/new": "N", ".sealift-bad-x": "X", ".sealift-0123456789abcdef.tmp": "T", ".sealift-journal/d/lock": "", "SHA256SUMS": sha("A") + "  a\n" + sha("B") + "  gone\nnonsense\n"})
 	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, IgnoreMissing: true, Unlisted: true})
 	require.NoError(t, err)
 	require.Equal(t, []string{"WARNING SHA256SUMS: 1 line is improperly formatted (number 3)", "UNLISTED .sealift-bad-x", "UNLISTED d/new", "UNLISTED new"}, reported)

@@ -110,7 +110,7 @@ func TestEverythingIsVisitedOnce(t *testing.T) {
 // Entries that are read during the listing obey the same filters, lists of paths and
 // reserved names.
 func TestTheSameIsFound(t *testing.T) {
-	root := tree(t, "a/1.txt", "a/2.bin", "b/c/3.txt", "d.bin", ".sealift-x", "a/.sealift-journal/log", "e/")
+	root := tree(t, "a/1.txt", "a/2.bin", "b/c/3.txt", "d.bin", ".sealift-x", ".sealift-journal/log", "a/.sealift-0123456789abcdef.tmp", "e/")
 	rules := &filter.List{}
 	require.NoError(t, rules.Exclude("*.bin"))
 	only, err := filter.ReadOnly(strings.NewReader("a\nd.bin\nb/c/3.txt\nb/none\n"), false)

@@ -10,12 +10,12 @@ package walk
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/incomplete"
 )
 
 // Visitor receives the directories and entries of a walk. Its methods are called concurrently.
@@ -51,8 +51,8 @@ type Options struct {
 	// LeftOut, if set, counts the entries that Filter leaves out. A directory that is not searched
 	// counts once.
 	LeftOut *atomic.Int64
-	// SkipReserved, if set, is called for each name with the prefix fsys.Reserved. The walk
-	// does not visit that entry.
+	// SkipReserved, if set, is called for each entry for which incomplete.IsReserved returns true.
+	// The walk does not visit that entry.
 	SkipReserved func(d *Dir, name string)
 }
 
@@ -434,10 +434,6 @@ func (p part) directories(d *Dir) *cursor {
 // wanted reports whether the walk visits the entry name of d, which is open as dir, and
 // returns its kind.
 func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsys.Kind, bool) {
-	if w.opts.SkipReserved != nil && strings.HasPrefix(name, fsys.Reserved) {
-		w.opts.SkipReserved(d, name)
-		return kind, false
-	}
 	if kind == fsys.Unknown {
 		info, err := dir.Lstat(name)
 		if err != nil {
@@ -445,6 +441,10 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 			return kind, false
 		}
 		kind = info.Kind
+	}
+	if w.opts.SkipReserved != nil && incomplete.IsReserved(name, d.Parent == nil, kind) {
+		w.opts.SkipReserved(d, name)
+		return kind, false
 	}
 	if d.only != nil && !d.only.Child(name).All() && kind != fsys.Directory {
 		d.visitor.Failed(d, name, errNotDirectory)
