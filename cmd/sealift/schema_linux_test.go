@@ -142,6 +142,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"du", 0, `du --json`},
 		{"du", 0, `du --json -a --apparent-size src kept`},
 		{"du", 0, `du --json --top 3 --exclude none src`},
+		{"du", 0, `du --json -a --inodes --time src`},
 		{"du", 1, `du --json 'src/` + raw + `' 'no ` + raw + `'`},
 		{"stream", 0, `stream --json --hash ` + strings.Join(hash.Names(), ",") + ` --manifest 'out ` + raw + `' src/a 's ` + raw + `'`},
 		{"stream", 1, `stream --json large/b /dev/full`},

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -51,7 +54,7 @@ Directories that are searched count themselves.`,
 		if err != nil {
 			return err
 		}
-		report := &duReport{top: options.Top > 0}
+		report := &duReport{top: options.Top > 0, options: options}
 		var out duPrinter = report
 		switch {
 		case flags.json:
@@ -63,6 +66,12 @@ Directories that are searched count themselves.`,
 		options.Emit = out.entry
 		options.Report = func(path string, err error) {
 			r.failure("", "", &failure.FileError{Path: path, Stage: failure.StageScan, Err: err})
+		}
+		for _, err := range flags.nameless {
+			r.failure("", "", fmt.Errorf("--files0-from %s: %w", quote.Name(flags.pathsFrom), err))
+		}
+		if options.Inodes && options.Apparent {
+			r.warning("", "", errors.New("--apparent-size and -b have no effect with --inodes"))
 		}
 		return runCommand(cmd, job[usage.Options, usage.Summary]{
 			reporter:   r,
@@ -80,7 +89,7 @@ Directories that are searched count themselves.`,
 				if result.signal == nil {
 					flags.selection.warnUnmet(r, nil, false)
 				}
-				result = r.endLog(result.or(outcome{failed: s.Errors > 0}), "bytes", s.Bytes, "errors", s.Errors)
+				result = r.endLog(result.or(outcome{failed: s.Errors > 0}), "bytes", s.Size, "errors", s.Errors)
 				if flags.json {
 					printJSON(stdout, report.json(options, s.LeftOut, r, result))
 				}
@@ -98,7 +107,7 @@ const blockSizeHelp = "print sizes in units of `SIZE`, rounded up\n" + `1M      
 M, MiB, MB      with the unit
 human-readable  as -h
 si              as -h, in powers of 1000
-Of -h, -k, -b and -B, the last one counts.`
+Of -h, --si, -k, -b and -B, the last one counts.`
 
 // duFlags holds the flags of du.
 type duFlags struct {
@@ -106,6 +115,8 @@ type duFlags struct {
 	selection selection
 	depth     int
 	unit      unit
+	pathsFrom string
+	nameless  []error // of pathsFrom
 
 	outputFlags
 
@@ -117,8 +128,13 @@ func (f *duFlags) groups() []flagGroup {
 	return []flagGroup{
 		{"What to measure", func(s *pflag.FlagSet) {
 			s.BoolVar(&o.Apparent, "apparent-size", false, "count file sizes, not allocated space")
+			s.BoolVar(&o.Inodes, "inodes", false, "count entries, not space")
 			s.BoolVarP(&o.CountLinks, "count-links", "l", false, "count a file with several names several times")
 			s.BoolVarP(&o.OneFileSystem, "one-file-system", "x", false, "do not enter other file systems")
+			s.BoolVarP(&o.Separate, "separate-dirs", "S", false, "do not add subdirectories to the directories above them")
+			eachSwitch(s, "dereference", "L", "follow all symbolic links, with one worker", f.linksFlag(false, true))
+			eachSwitch(s, "dereference-args", "D", "follow each PATH that is a symbolic link", f.linksFlag(true, false))
+			s.StringVar(&f.pathsFrom, "files0-from", "", "measure the paths in `FILE`, which end in NUL bytes; - for stdin")
 			f.selection.ruleFlags(s, "measure")
 		}},
 		{groupSpeed, func(s *pflag.FlagSet) {
@@ -128,6 +144,9 @@ func (f *duFlags) groups() []flagGroup {
 			s.BoolVarP(&f.summarize, "summarize", "s", false, "print one line for each PATH; this is the default")
 			s.VarP(newValue(&f.depth, "0", countBetween(0, math.MaxInt32, "")), "max-depth", "d", "print directories, too, `NUMBER` levels below PATH")
 			s.BoolVarP(&o.Files, "all", "a", false, "print files, too, at all depths or --max-depth")
+			s.VarP(newValue(&o.Threshold, "", parseThreshold), "threshold", "t", "print only entries of at least `SIZE`, or with -SIZE, of at most that")
+			s.Var(newValue(&o.Time, "", parseTime, "mtime", "atime", "ctime"), "time", "print the latest `TIME` in each directory: mtime, atime or ctime")
+			s.Lookup("time").NoOptDefVal = "mtime"
 			s.BoolVarP(&f.total, "total", "c", false, "print the total of all PATHs as the last line")
 			s.Var(newValue(&o.Top, "off", countBetween(1, maxTop, "off")), "top", "draw the `NUMBER` largest files and directories below each PATH as a bar chart")
 			s.BoolVarP(&f.null, "null", "0", false, "end lines with NUL bytes, do not quote names")
@@ -137,6 +156,7 @@ func (f *duFlags) groups() []flagGroup {
 		}},
 		{"Sizes in the output", func(s *pflag.FlagSet) {
 			eachSwitch(s, "human-readable", "h", "print sizes such as 4.0K; the default on a terminal and for --top (--help prints this help)", f.unitFlag(unitHuman, nil))
+			eachSwitch(s, "si", "", "as -h, in powers of 1000", f.unitFlag(unitSI, nil))
 			eachSwitch(s, "kibibytes", "k", "same as --block-size=1K; the default elsewhere", f.unitFlag(unitKibi, nil))
 			eachSwitch(s, "bytes", "b", "same as --apparent-size --block-size=1", f.unitFlag(unitBytes, &o.Apparent))
 			s.VarP(newValue(&f.unit, "", parseUnit, "human-readable", "si", "1", "K", "M", "G", "KB", "MB", "GB"), "block-size", "B", blockSizeHelp)
@@ -161,6 +181,19 @@ func (f *duFlags) unitFlag(u unit, also *bool) func(string) error {
 	}
 }
 
+// linksFlag returns the function of a flag that says which symbolic links to follow. The last one
+// counts, as in GNU du.
+func (f *duFlags) linksFlag(paths, all bool) func(string) error {
+	return func(s string) error {
+		on, err := strconv.ParseBool(s)
+		if err != nil {
+			return fmt.Errorf("%q is neither true nor false", s)
+		}
+		f.options.FollowPaths, f.options.FollowAll = on && paths, on && all
+		return nil
+	}
+}
+
 func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, error) {
 	o := &f.options
 	switch {
@@ -172,6 +205,8 @@ func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, 
 		return nil, usagef("--summarize and --top contradict each other")
 	case f.null && o.Top > 0:
 		return nil, usagef("--null and --top contradict each other: a chart is for people")
+	case f.pathsFrom != "" && len(args) > 0:
+		return nil, usagef("--files0-from and a PATH contradict each other")
 	case f.null && f.json:
 		return nil, usagef("--null and --json contradict each other")
 	case slices.Contains(args, ""):
@@ -181,15 +216,77 @@ func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, 
 	if (o.Files || o.Top > 0) && !cmd.Flags().Changed("max-depth") {
 		o.MaxDepth = -1
 	}
+	if o.Inodes && f.unit.base == 0 {
+		f.unit = unitBytes // numbers, without a unit
+	}
 	var err error
 	if o.Filter, _, err = f.selection.read(cmd); err != nil {
 		return nil, err
+	}
+	if f.pathsFrom != "" {
+		return o, f.readPaths(cmd.InOrStdin())
 	}
 	if len(args) == 0 {
 		args = []string{"."}
 	}
 	o.Paths = args
 	return o, nil
+}
+
+// readPaths reads the list of --files0-from.
+func (f *duFlags) readPaths(stdin io.Reader) (err error) {
+	var list []byte
+	read := func(r io.Reader) error {
+		list, err = io.ReadAll(r)
+		return err
+	}
+	if f.pathsFrom != "-" {
+		err = readFile(f.pathsFrom, read)
+	} else if err = read(stdin); err != nil {
+		err = fmt.Errorf("standard input: %w", err)
+	}
+	if err != nil {
+		return usagef("--files0-from: %s", err)
+	}
+	number := 0
+	for path := range strings.SplitSeq(strings.TrimSuffix(string(list), "\x00"), "\x00") {
+		switch number++; {
+		case len(list) == 0:
+		case path == "":
+			f.nameless = append(f.nameless, fmt.Errorf("the name of path %d is empty", number))
+		default:
+			f.options.Paths = append(f.options.Paths, path)
+		}
+	}
+	return nil
+}
+
+// parseThreshold parses the value of --threshold, a size that may be negative.
+func parseThreshold(s string) (int64, error) {
+	text, negative := strings.CutPrefix(s, "-")
+	size, err := parseSize(text)
+	switch {
+	case err != nil:
+		return 0, err
+	case negative && size == 0:
+		return 0, errors.New("-0 is not a threshold")
+	case negative:
+		return -size, nil
+	}
+	return size, nil
+}
+
+// parseTime parses the value of --time, with the words of GNU du.
+func parseTime(s string) (usage.Time, error) {
+	switch s {
+	case "mtime":
+		return usage.Modified, nil
+	case "atime", "access", "use":
+		return usage.Accessed, nil
+	case "ctime", "status":
+		return usage.Changed, nil
+	}
+	return usage.NoTime, fmt.Errorf("%q is not a time; choose from mtime, atime and ctime", s)
 }
 
 // duPrinter prints sizes in one of three forms: as lines, as charts, as JSON.
@@ -206,11 +303,12 @@ type duLines struct {
 	quoted  bool // quote names for a terminal; other outputs get them byte for byte
 	end     byte
 	total   bool
+	options *usage.Options
 	line    []byte
 }
 
 func newDuLines(stdout io.Writer, r *results, flags *duFlags) *duLines {
-	l := &duLines{results: r, unit: flags.unit, end: '\n', total: flags.total}
+	l := &duLines{results: r, unit: flags.unit, end: '\n', total: flags.total, options: &flags.options}
 	onTerminal := isTerminal(stdout)
 	if l.unit == (unit{}) {
 		l.unit = unitKibi
@@ -226,22 +324,28 @@ func newDuLines(stdout io.Writer, r *results, flags *duFlags) *duLines {
 }
 
 func (l *duLines) entry(e usage.Entry) {
+	if !l.options.Passes(e.Size) {
+		return
+	}
 	name := e.Path
 	if l.quoted {
 		name = quote.Plain(name)
 	}
-	l.print(e.Bytes, name)
+	l.print(e.Amount, name)
 }
 
-func (l *duLines) print(bytes uint64, name string) {
-	l.line = append(l.unit.append(l.line[:0], bytes), '\t')
+func (l *duLines) print(a usage.Amount, name string) {
+	l.line = append(l.unit.append(l.line[:0], a.Size), '\t')
+	if l.options.Time != usage.NoTime {
+		l.line = append(time.Unix(a.Newest, 0).AppendFormat(l.line, "2006-01-02 15:04"), '\t')
+	}
 	l.line = append(append(l.line, name...), l.end)
 	_, _ = l.results.Write(l.line) // results keeps the error
 }
 
 func (l *duLines) finish(s *usage.Summary, complete bool) {
 	if l.total && complete {
-		l.print(s.Bytes, "total")
+		l.print(s.Amount, "total")
 	}
 }
 
@@ -251,6 +355,7 @@ type duReport struct {
 	paths   []duPathJSON
 	pending []duEntryJSON // entries whose path has not come yet
 	total   uint64
+	options *usage.Options
 }
 
 type duReportJSON struct {
@@ -266,23 +371,42 @@ type duReportJSON struct {
 
 type duPathJSON struct {
 	nameJSON
-	Kind    string        `json:"kind"`
-	Bytes   uint64        `json:"bytes"`
+	Kind string `json:"kind"`
+	duAmountJSON
 	Entries []duEntryJSON `json:"entries"` // below it, in the order of printing
 }
 
 type duEntryJSON struct {
 	nameJSON
-	Kind  string `json:"kind"`
-	Bytes uint64 `json:"bytes"`
-	Depth int    `json:"depth"`
+	Kind string `json:"kind"`
+	duAmountJSON
+	Depth int `json:"depth"`
+}
+
+// duAmountJSON is what an entry uses: bytes or, with --inodes, entries.
+type duAmountJSON struct {
+	Bytes  *uint64 `json:"bytes,omitempty"`
+	Inodes *uint64 `json:"inodes,omitempty"`
+	Time   string  `json:"time,omitempty"`
+}
+
+func (d *duReport) amount(a usage.Amount) (j duAmountJSON) {
+	if d.options.Inodes {
+		j.Inodes = &a.Size
+	} else {
+		j.Bytes = &a.Size
+	}
+	if d.options.Time != usage.NoTime {
+		j.Time = time.Unix(a.Newest, 0).UTC().Format(time.RFC3339)
+	}
+	return j
 }
 
 func (d *duReport) entry(e usage.Entry) {
 	name, kind := newNameJSON(e.Path), e.Kind.String()
-	switch below := (duEntryJSON{name, kind, e.Bytes, e.Depth}); {
+	switch below := (duEntryJSON{name, kind, d.amount(e.Amount), e.Depth}); {
 	case e.Depth == 0:
-		d.paths = append(d.paths, duPathJSON{name, kind, e.Bytes, list(d.pending)})
+		d.paths = append(d.paths, duPathJSON{name, kind, d.amount(e.Amount), list(d.pending)})
 		d.pending = nil
 	case d.top:
 		last := &d.paths[len(d.paths)-1]
@@ -294,7 +418,7 @@ func (d *duReport) entry(e usage.Entry) {
 
 // finish stores the total. It leaves out the pending entries, because the size of their path is
 // unknown.
-func (d *duReport) finish(s *usage.Summary, _ bool) { d.total = s.Bytes }
+func (d *duReport) finish(s *usage.Summary, _ bool) { d.total = s.Size }
 
 func (d *duReport) json(o *usage.Options, leftOut int64, r *reporter, result outcome) duReportJSON {
 	r.mu.Lock()

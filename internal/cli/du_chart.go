@@ -87,7 +87,7 @@ func (c *duChart) finish(s *usage.Summary, complete bool) {
 	c.draw()
 	if c.total && complete {
 		c.gap()
-		c.results.Line(c.unit.format(s.Bytes) + "  total")
+		c.results.Line(c.unit.format(s.Size) + "  total")
 	}
 }
 
@@ -117,7 +117,7 @@ func (c *duChart) draw() {
 	rows := c.rows()
 	c.entries = c.entries[:0]
 
-	total := c.unit.format(path.Bytes)
+	total := c.unit.format(path.Size)
 	sizeWidth := len(total)
 	for _, row := range rows {
 		sizeWidth = max(sizeWidth, len(row.size))
@@ -160,9 +160,9 @@ func (c *duChart) rows() []chartRow {
 	add = func(dir string, level int) {
 		for _, name := range inside[dir] {
 			e := below[name]
-			row := chartRow{size: c.unit.format(e.Bytes), level: level}
-			if path.Bytes > 0 {
-				row.share = min(float64(e.Bytes)/float64(path.Bytes), 1)
+			row := chartRow{size: c.unit.format(e.Size), level: level}
+			if path.Size > 0 {
+				row.share = min(float64(e.Size)/float64(path.Size), 1)
 			}
 			short := strings.TrimPrefix(name[len(dir):], "/")
 			if e.Kind == fsys.Directory {

@@ -159,7 +159,7 @@ func TestNoLineOfAChartIsWiderThanTheTerminal(t *testing.T) {
 			seen[path] = true
 			size := rapid.Uint64Range(0, sizes[i]).Draw(t, "size")
 			paths, sizes = append(paths, path), append(sizes, size)
-			c.entry(usage.Entry{Path: path, Kind: rapid.SampledFrom([]fsys.Kind{fsys.Directory, fsys.Regular}).Draw(t, "kind"), Bytes: size, Depth: strings.Count(path, "/")})
+			c.entry(usage.Entry{Path: path, Kind: rapid.SampledFrom([]fsys.Kind{fsys.Directory, fsys.Regular}).Draw(t, "kind"), Amount: usage.Amount{Size: size}, Depth: strings.Count(path, "/")})
 		}
 		c.finish(&usage.Summary{}, true)
 		c.results.Close()

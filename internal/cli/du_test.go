@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -22,7 +24,7 @@ func measures(entries ...usage.Entry) runDu {
 		for _, e := range entries {
 			o.Emit(e)
 			if e.Depth == 0 {
-				s.Bytes += e.Bytes
+				s.Size += e.Size
 			}
 		}
 		return s, nil
@@ -30,11 +32,11 @@ func measures(entries ...usage.Entry) runDu {
 }
 
 func directory(path string, bytes uint64, depth int) usage.Entry {
-	return usage.Entry{Path: path, Kind: fsys.Directory, Bytes: bytes, Depth: depth}
+	return usage.Entry{Path: path, Kind: fsys.Directory, Amount: usage.Amount{Size: bytes}, Depth: depth}
 }
 
 func file(path string, bytes uint64, depth int) usage.Entry {
-	return usage.Entry{Path: path, Kind: fsys.Regular, Bytes: bytes, Depth: depth}
+	return usage.Entry{Path: path, Kind: fsys.Regular, Amount: usage.Amount{Size: bytes}, Depth: depth}
 }
 
 // eventfulDu emits two paths, with a failure between them.
@@ -44,7 +46,7 @@ func eventfulDu(_ context.Context, o *usage.Options) (*usage.Summary, error) {
 	o.Emit(directory("d", 1_536_000, 0))
 	o.Report("gone", errors.New("no such file or directory"))
 	o.Emit(file("\xff", 731, 0))
-	return &usage.Summary{Bytes: 1_536_731, Errors: 2}, nil
+	return &usage.Summary{Amount: usage.Amount{Size: 1_536_731}, Errors: 2}, nil
 }
 
 func TestLinesAndMessagesOfDu(t *testing.T) {
@@ -84,17 +86,17 @@ func TestExitCodesOfDu(t *testing.T) {
 		code           int
 		stdout, stderr string
 	}{
-		"all well": {ends(&usage.Summary{Bytes: 2048}, nil), 0, "1\tf\n2\ttotal\n", ""},
+		"all well": {ends(&usage.Summary{Amount: usage.Amount{Size: 2048}}, nil), 0, "1\tf\n2\ttotal\n", ""},
 		"failed":   {ends(&usage.Summary{Errors: 1}, nil), 1, "1\tf\n0\ttotal\n", ""},
 		// A partial total would look like a complete one.
-		"interrupted": {ends(&usage.Summary{Bytes: 1}, Interrupt{os.Interrupt}), 130, "1\tf\n", "sealift: stopped by SIGINT; the numbers are incomplete\n"},
+		"interrupted": {ends(&usage.Summary{Amount: usage.Amount{Size: 1}}, Interrupt{os.Interrupt}), 130, "1\tf\n", "sealift: stopped by SIGINT; the numbers are incomplete\n"},
 		"cancelled":   {ends(nil, context.Canceled), 1, "1\tf\n", "sealift: stopped\n"},
 	} {
 		if r := duCommand(t, c.run, "-c"); r.code != c.code || r.stderr != c.stderr || r.stdout != c.stdout {
 			t.Errorf("%s: exit code %d, stderr %q, stdout %q; want %d, %q, %q", name, r.code, r.stderr, r.stdout, c.code, c.stderr, c.stdout)
 		}
 	}
-	r := duCommand(t, ends(&usage.Summary{Bytes: 1}, Interrupt{os.Interrupt}), "-c", "--top=3")
+	r := duCommand(t, ends(&usage.Summary{Amount: usage.Amount{Size: 1}}, Interrupt{os.Interrupt}), "-c", "--top=3")
 	if r.code != 130 || strings.Contains(r.stdout, "total") {
 		t.Errorf("chart: exit code %d, stdout %q", r.code, r.stdout)
 	}
@@ -161,6 +163,16 @@ func TestEachFlagOfDuReachesItsOption(t *testing.T) {
 		{"-l", func(o *usage.Options) any { return o.CountLinks }, true},
 		{"--count-links", func(o *usage.Options) any { return o.CountLinks }, true},
 		{"-x", func(o *usage.Options) any { return o.OneFileSystem }, true},
+		{"-S", func(o *usage.Options) any { return o.Separate }, true},
+		{"--inodes", func(o *usage.Options) any { return o.Inodes }, true},
+		{"-t 4K", func(o *usage.Options) any { return o.Threshold }, int64(4096)},
+		{"-t -1MB", func(o *usage.Options) any { return o.Threshold }, int64(-1_000_000)},
+		{"--time", func(o *usage.Options) any { return o.Time }, usage.Modified},
+		{"--time=use", func(o *usage.Options) any { return o.Time }, usage.Accessed},
+		{"--time=status", func(o *usage.Options) any { return o.Time }, usage.Changed},
+		{"-L", func(o *usage.Options) any { return []bool{o.FollowPaths, o.FollowAll} }, []bool{false, true}},
+		{"-L -D", func(o *usage.Options) any { return []bool{o.FollowPaths, o.FollowAll} }, []bool{true, false}},
+		{"-D --dereference", func(o *usage.Options) any { return []bool{o.FollowPaths, o.FollowAll} }, []bool{false, true}},
 		{"--workers=3", func(o *usage.Options) any { return o.Workers }, 3},
 		{"--top=off", func(o *usage.Options) any { return o.Top }, 0},
 		{"--top 20", func(o *usage.Options) any { return o.Top }, 20},
@@ -181,23 +193,27 @@ func TestEachFlagOfDuReachesItsOption(t *testing.T) {
 
 func TestUsageErrorsOfDu(t *testing.T) {
 	for line, want := range map[string]string{
-		"-s -a":            "--summarize and --all contradict each other",
-		"-s -d 1":          "--summarize and --max-depth 1 contradict each other",
-		"-s --top=1":       "--summarize and --top contradict each other",
-		"-0 --top=1":       "--null and --top contradict each other",
-		"-0 --json":        "--null and --json contradict each other",
-		"-d -1":            "-d/--max-depth: -1 is out of range; it must be 0 to 2147483647",
-		"-d all":           "-d/--max-depth: \"all\" is not a whole number",
-		"--top=0":          "--top: 0 is out of range; it must be 1 to 1000000",
-		"-B 0":             "-B/--block-size: 0 cannot be a unit",
-		"--block-size=":    "-B/--block-size: \"\" is neither a size",
-		"-B":               "-B/--block-size needs a value",
-		"-h=maybe":         "-h/--human-readable: \"maybe\" is neither true nor false",
-		"--exclude=[":      "--exclude: pattern \"[\"",
-		"--workers=0":      "--workers: 0 is out of range",
-		"--apparnt-size":   "unknown flag --apparnt-size; did you mean --apparent-size?",
-		"--dereference -L": "unknown flag --dereference",
-		"--helo":           "unknown flag --helo; did you mean --help?",
+		"-s -a":                     "--summarize and --all contradict each other",
+		"-s -d 1":                   "--summarize and --max-depth 1 contradict each other",
+		"-s --top=1":                "--summarize and --top contradict each other",
+		"-0 --top=1":                "--null and --top contradict each other",
+		"-0 --json":                 "--null and --json contradict each other",
+		"-d -1":                     "-d/--max-depth: -1 is out of range; it must be 0 to 2147483647",
+		"-d all":                    "-d/--max-depth: \"all\" is not a whole number",
+		"--top=0":                   "--top: 0 is out of range; it must be 1 to 1000000",
+		"-B 0":                      "-B/--block-size: 0 cannot be a unit",
+		"--block-size=":             "-B/--block-size: \"\" is neither a size",
+		"-B":                        "-B/--block-size needs a value",
+		"-h=maybe":                  "-h/--human-readable: \"maybe\" is neither true nor false",
+		"--exclude=[":               "--exclude: pattern \"[\"",
+		"--workers=0":               "--workers: 0 is out of range",
+		"--apparnt-size":            "unknown flag --apparnt-size; did you mean --apparent-size?",
+		"-t -0":                     "-t/--threshold: -0 is not a threshold",
+		"-t 1X":                     "-t/--threshold: \"1X\" is not a size",
+		"--time=birth":              "--time: \"birth\" is not a time; choose from mtime, atime and ctime",
+		"--files0-from=/dev/null a": "--files0-from and a PATH contradict each other",
+		"--files0-from=/none":       "--files0-from: '/none': no such file",
+		"--helo":                    "unknown flag --helo; did you mean --help?",
 	} {
 		r := duCommand(t, measures(), strings.Fields(line)...)
 		if r.code != 2 || r.options != nil || r.stdout != "" && !strings.Contains(line, "json") {
@@ -229,6 +245,67 @@ func TestHelpOfDuListsItsFlags(t *testing.T) {
 	}
 	if strings.Contains(help, "-h, --help") || !strings.Contains(strings.Join(strings.Fields(help), " "), "(--help prints this help)") {
 		t.Errorf("what -h is:\n%s", help)
+	}
+}
+
+// Flags of GNU du that change lines. TestLikeDu compares the numbers.
+func TestLinesOfDu(t *testing.T) {
+	t.Setenv("TZ", "UTC")
+	time.Local = time.UTC
+	entry := func(path string, size uint64, depth int) usage.Entry {
+		return usage.Entry{Path: path, Kind: fsys.Directory, Amount: usage.Amount{Size: size, Newest: 1_600_000_000}, Depth: depth}
+	}
+	run := measures(entry("d/e", 2_000_000, 1), entry("d", 3_000_000, 0), entry("f", 7, 0))
+	for line, want := range map[string]string{
+		"--si -d1":          "2.0M\td/e\n3.0M\td\n7\tf\n",
+		"-h --si -d1":       "2.0M\td/e\n3.0M\td\n7\tf\n",
+		"--si -h -d1":       "2.0M\td/e\n2.9M\td\n7\tf\n",
+		"--inodes -d1 -BM":  "2000000\td/e\n3000000\td\n7\tf\n",
+		"--inodes -d1 --si": "2.0M\td/e\n3.0M\td\n7\tf\n",
+		"-b --time -c":      "2000000\t2020-09-13 12:26\td/e\n3000000\t2020-09-13 12:26\td\n7\t2020-09-13 12:26\tf\n3000007\t1970-01-01 00:00\ttotal\n",
+		"-b -t 1K":          "2000000\td/e\n3000000\td\n",
+		"-b -c -t -1K":      "7\tf\n3000007\ttotal\n",
+	} {
+		r := duCommand(t, run, strings.Fields(line)...)
+		if r.code != 0 || r.stdout != want {
+			t.Errorf("%s: exit code %d, stdout %q, want %q", line, r.code, r.stdout, want)
+		}
+	}
+	r := duCommand(t, run, "-b", "--inodes")
+	if want := "sealift: warning: --apparent-size and -b have no effect with --inodes\n"; r.stderr != want {
+		t.Errorf("stderr %q, want %q", r.stderr, want)
+	}
+	r = duCommand(t, run, "--inodes", "--time", "--json", "-t", "1K")
+	want := `{"schema":1,"apparent":false,"paths":[{"path":"d","kind":"directory","inodes":3000000,"time":"2020-09-13T12:26:40Z","entries":[` +
+		`{"path":"d/e","kind":"directory","inodes":2000000,"time":"2020-09-13T12:26:40Z","depth":1}]},` +
+		`{"path":"f","kind":"directory","inodes":7,"time":"2020-09-13T12:26:40Z","entries":[]}],"total":3000007,"left_out":0,"failures":[],"warnings":[],"exit_code":0}` + "\n"
+	if headless(t, r.stdout) != want {
+		t.Errorf("with --inodes\n got %s\nwant %s", r.stdout, want)
+	}
+}
+
+// An empty name in the list is an error, and the other paths are measured.
+func TestDuReadsPathsFromAFile(t *testing.T) {
+	list := filepath.Join(t.TempDir(), "list")
+	for content, want := range map[string]struct {
+		paths []string
+		code  int
+	}{
+		"":                   {nil, 0},
+		"a":                  {[]string{"a"}, 0},
+		"a\x00-\x00b\nc\x00": {[]string{"a", "-", "b\nc"}, 0},
+		"a\x00\x00b":         {[]string{"a", "b"}, 1},
+	} {
+		if err := os.WriteFile(list, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := duCommand(t, measures(), "--files0-from", list)
+		if r.code != want.code || r.options == nil || !slices.Equal(r.options.Paths, want.paths) {
+			t.Errorf("%q: exit code %d, options %+v", content, r.code, r.options)
+		}
+		if want.code == 1 && !strings.Contains(r.stderr, "the name of path 2 is empty") {
+			t.Errorf("%q: stderr %q", content, r.stderr)
+		}
 	}
 }
 

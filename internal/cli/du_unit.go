@@ -17,6 +17,7 @@ type unit struct {
 
 var (
 	unitHuman = unit{base: 1024}
+	unitSI    = unit{base: 1000}
 	unitBytes = unit{size: 1}
 	unitKibi  = unit{size: 1024} // GNU's default
 )
@@ -28,7 +29,7 @@ func parseUnit(s string) (unit, error) {
 	case "human-readable":
 		return unitHuman, nil
 	case "si":
-		return unit{base: 1000}, nil
+		return unitSI, nil
 	case "", "B":
 	default:
 		if factor, ok := unitFactor(s); ok {

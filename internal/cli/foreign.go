@@ -38,8 +38,9 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 	{"sum", "c check", "'sealift verify PATH' checks manifests"},
 	{"sum", "b binary t text", "sum always reads all bytes"},
 	{"du", "m", "write it as --block-size=1M"},
-	{"du", "si", "write it as --block-size=si"},
-	{"du", "P no-dereference L dereference D H dereference-args", "du never follows symbolic links"},
+	{"du", "P no-dereference", "du follows no symbolic link without -D or -L"},
+	{"du", "H", "write it as -D"},
+	{"du", "time-style", "times have the form of long-iso"},
 }
 
 // foreignFlag returns a hint for a flag of another program, as the end of a message; "" if

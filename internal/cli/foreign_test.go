@@ -41,7 +41,7 @@ func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 		"copy --mhl md5 a b":             "\"md5\" is read as a path; write the list of --mhl after an equals sign: --mhl=md5",
 		"copy --mhl classic,md5 a b":     "\"classic,md5\" is read as a path; write the list of --mhl after an equals sign: --mhl=classic,md5",
 		"du -m a":                        "unknown flag -m: write it as --block-size=1M",
-		"du -L a":                        "unknown flag -L: du never follows symbolic links",
+		"du -P a":                        "unknown flag -P: du follows no symbolic link without -D or -L",
 		"sum -r a":                       "unknown flag -r: sum always reads directories recursively",
 		"verify -r a":                    "unknown flag -r: verify always reads directories recursively",
 		"verify -c SHA256SUMS":           "unknown flag -c: verify checks without it",

@@ -60,7 +60,7 @@ func TestTheLogOfEveryCommand(t *testing.T) {
 	}{
 		"du --log-format=json a": {runs{du: func(_ context.Context, o *usage.Options) (*usage.Summary, error) {
 			o.Report("a", bad.Err)
-			return &usage.Summary{Bytes: 5, Errors: 1}, nil
+			return &usage.Summary{Amount: usage.Amount{Size: 5}, Errors: 1}, nil
 		}}, []string{
 			`{"level":"ERROR","event":"failed","schema":1,"path":"a","stage":"scan","error":"input/output error"}`,
 			`{"level":"INFO","event":"finish","schema":1,"exit_code":1,"bytes":5,"errors":1}`,

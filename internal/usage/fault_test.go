@@ -38,7 +38,7 @@ func TestAPathExchangedForALink(t *testing.T) {
 	got, err := run1(t.Context(), Options{FS: sys, Paths: []string{path}, MaxDepth: -1, Files: true, Apparent: true})
 	require.NoError(t, err)
 	require.Len(t, got.Entries, 1)
-	require.Less(t, got.Bytes, uint64(1<<20))
+	require.Less(t, got.Total.Size, uint64(1<<20))
 	require.Equal(t, []string{path}, got.Failed)
 }
 
@@ -70,7 +70,7 @@ func TestThingsThatVanish(t *testing.T) {
 			require.Empty(t, again.Failed)
 			own = map[string]uint64{}
 			for _, e := range again.Entries {
-				own[e.Path] = e.Bytes
+				own[e.Path] = e.Size
 			}
 		}
 	}
@@ -93,7 +93,7 @@ func faulty(t *testing.T) (root string, own map[string]uint64) {
 	root, dir := sized(t, tree)
 	own = map[string]uint64{}
 	for _, e := range take(t, Options{Paths: []string{root}, MaxDepth: -1, Files: true, Apparent: true}).Entries {
-		own[e.Path] = e.Bytes
+		own[e.Path] = e.Size
 	}
 	for rel, n := range dir {
 		own[strings.TrimSuffix(root+"/"+rel, "/.")] = n
@@ -151,7 +151,7 @@ func TestFaults(t *testing.T) {
 						require.True(t, listed, "%s: %s", context, p)
 					}
 				}
-				require.Equal(t, want, got.Bytes, context)
+				require.Equal(t, want, got.Total.Size, context)
 			}
 		}
 	}

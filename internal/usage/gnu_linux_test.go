@@ -62,10 +62,16 @@ func needDu(t testing.TB) {
 // flags are those of du for o, with which it prints bytes and NULs.
 func flags(o Options) []string {
 	list := []string{"-0", "--block-size=1"}
+	if o.Threshold != 0 {
+		list = append(list, "--threshold="+strconv.FormatInt(o.Threshold, 10))
+	}
+	if o.Time != NoTime {
+		list = append(list, []string{Modified: "--time", Accessed: "--time=atime", Changed: "--time=ctime"}[o.Time], "--time-style=+%s")
+	}
 	if o.MaxDepth >= 0 {
 		list = append(list, "-d", strconv.Itoa(o.MaxDepth))
 	}
-	for flag, on := range map[string]bool{"-a": o.Files, "-l": o.CountLinks, "--apparent-size": o.Apparent, "-x": o.OneFileSystem} {
+	for flag, on := range map[string]bool{"-a": o.Files, "-l": o.CountLinks, "--apparent-size": o.Apparent, "-x": o.OneFileSystem, "-S": o.Separate, "-D": o.FollowPaths, "-L": o.FollowAll} {
 		if on {
 			list = append(list, flag)
 		}
@@ -76,12 +82,18 @@ func flags(o Options) []string {
 // requireLikeDu demands the lines of du, byte for byte, and as many failures. more are
 // flags of du that o does not tell.
 func requireLikeDu(t require.TestingT, o Options, more ...string) account {
-	if o.Apparent && !duSizesDirs() {
+	if o.Apparent && !o.Inodes && !duSizesDirs() {
 		return take(t, o)
+	}
+	if o.Apparent && o.Inodes { // du warns that it ignores the first
+		o.Apparent = false
 	}
 	program, err := gnuDu()
 	require.NoError(t, err)
-	args := slices.Concat(flags(o), more, []string{"--"}, o.Paths)
+	args := slices.Concat(flags(o), more, []string{"-c", "--"}, o.Paths)
+	if o.Inodes {
+		args = append([]string{"--inodes"}, args...)
+	}
 	cmd := exec.Command(program, args...)
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.Env = &out, &complaints, append(os.Environ(), "LC_ALL=C")
@@ -91,9 +103,19 @@ func requireLikeDu(t require.TestingT, o Options, more ...string) account {
 	}
 	got := take(t, o)
 	var lines strings.Builder
-	for _, e := range got.Entries {
-		fmt.Fprintf(&lines, "%d\t%s\x00", e.Bytes, e.Path)
+	line := func(a Amount, name string) {
+		fmt.Fprintf(&lines, "%d\t", a.Size)
+		if o.Time != NoTime {
+			fmt.Fprintf(&lines, "%d\t", a.Newest)
+		}
+		lines.WriteString(name + "\x00")
 	}
+	for _, e := range got.Entries {
+		if o.Passes(e.Size) {
+			line(e.Amount, e.Path)
+		}
+	}
+	line(got.Total, "total")
 	if want := out.String(); want != lines.String() {
 		w, g := strings.SplitAfter(want, "\x00"), strings.SplitAfter(lines.String(), "\x00")
 		at := 0
@@ -179,14 +201,27 @@ func (g *grown) path(t *rapid.T) string {
 }
 
 func options(t *rapid.T, paths ...string) Options {
-	return Options{
+	o := Options{
 		Paths:         paths,
 		MaxDepth:      rapid.IntRange(-1, 4).Draw(t, "depth"),
 		Files:         rapid.Bool().Draw(t, "all"),
 		CountLinks:    rapid.Bool().Draw(t, "count links"),
 		Apparent:      rapid.Bool().Draw(t, "apparent"),
 		OneFileSystem: rapid.Bool().Draw(t, "one file system"),
+		Separate:      rapid.Bool().Draw(t, "separate"),
+		Inodes:        rapid.IntRange(0, 3).Draw(t, "inodes") == 0,
+		FollowPaths:   rapid.Bool().Draw(t, "follow paths"),
+		FollowAll:     rapid.IntRange(0, 3).Draw(t, "follow all") == 0,
+		Threshold:     rapid.SampledFrom([]int64{0, 0, 1, 2, 4096, 8192, -1, -4096, -10000}).Draw(t, "threshold"),
+		Time:          rapid.SampledFrom([]Time{NoTime, NoTime, Modified, Changed}).Draw(t, "time"),
 	}
+	if o.FollowAll {
+		o.FollowPaths = false // of -D and -L, the last one counts
+		for i, path := range o.Paths {
+			o.Paths[i] = strings.TrimRight(path, "/") // with -L, du drops the slash only if the directory is empty
+		}
+	}
+	return o
 }
 
 func TestLikeDu(t *testing.T) {

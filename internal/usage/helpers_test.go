@@ -14,7 +14,7 @@ import (
 type account struct {
 	Entries []Entry
 	Failed  []string // paths, sorted
-	Bytes   uint64
+	Total   Amount
 }
 
 // numbersOfWorkers are the numbers of goroutines for the tests: the output must not depend
@@ -50,7 +50,7 @@ func run1(ctx context.Context, o Options) (account, error) {
 	}
 	s, err := Run(ctx, &o)
 	slices.Sort(a.Failed)
-	a.Bytes = s.Bytes
+	a.Total = s.Amount
 	if int(s.Errors) != len(a.Failed) {
 		panic(fmt.Sprintf("%d errors in the summary, reported were %q", s.Errors, a.Failed))
 	}
@@ -61,7 +61,7 @@ func run1(ctx context.Context, o Options) (account, error) {
 func (a account) lines() []string {
 	list := []string{}
 	for _, e := range a.Entries {
-		list = append(list, fmt.Sprint(e.Bytes, " ", e.Path))
+		list = append(list, fmt.Sprint(e.Size, " ", e.Path))
 	}
 	return list
 }
@@ -70,7 +70,7 @@ func (a account) lines() []string {
 func (a account) find(path string) (n uint64, ok bool) {
 	for _, e := range a.Entries {
 		if e.Path == path {
-			return e.Bytes, true
+			return e.Size, true
 		}
 	}
 	return 0, false
@@ -81,7 +81,7 @@ func topOf(all []Entry, n int) (want []Entry) {
 	var below []Entry
 	emit := func(root Entry) {
 		slices.SortFunc(below, func(a, b Entry) int {
-			return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path))
+			return cmp.Or(cmp.Compare(b.Size, a.Size), cmp.Compare(a.Path, b.Path))
 		})
 		want = append(append(want, root), below[:min(n, len(below))]...)
 		below = nil

@@ -47,7 +47,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				got, err := run1(t.Context(), o)
 				require.NoError(t, err)
 				require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v", victim, a.Nth, a.At, a.Brief, got)
-				require.Less(t, got.Bytes, uint64(1<<20))
+				require.Less(t, got.Total.Size, uint64(1<<20))
 				require.NotContains(t, strings.Join(got.Failed, "\n")+fmt.Sprint(got.Entries), "canary")
 			})
 		}

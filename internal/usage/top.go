@@ -28,7 +28,7 @@ type candidate struct {
 
 // offer adds c if it is among the largest entries so far, and clones its name.
 func (t *top) offer(c candidate) {
-	if c.bytes < t.least.Load() {
+	if c.Size < t.least.Load() {
 		return
 	}
 	t.mu.Lock()
@@ -43,12 +43,19 @@ func (t *top) offer(c candidate) {
 	}
 }
 
+// offer adds c if the threshold lets it through and it is among the largest entries.
+func (t *tree) offer(c candidate) {
+	if t.run.opts.Passes(c.Size) {
+		t.top.offer(c)
+	}
+}
+
 // cut sorts the list and removes all but the largest entries. The caller holds the lock.
 func (t *top) cut() {
 	slices.SortFunc(t.mu.list, compareCandidates)
 	if len(t.mu.list) >= t.size {
 		t.mu.list = t.mu.list[:t.size]
-		t.least.Store(t.mu.list[t.size-1].bytes)
+		t.least.Store(t.mu.list[t.size-1].Size)
 	}
 }
 
@@ -62,12 +69,12 @@ func (t *top) largest() []candidate {
 
 // emitTop emits the path and its largest entries.
 func (t *tree) emitTop() {
-	t.run.emit(Entry{Path: t.path, Kind: fsys.Directory, Bytes: t.root.bytes.Load()})
+	t.run.emit(Entry{Path: t.path, Kind: fsys.Directory, Amount: t.root.sum.amount()})
 	t.root.each(func(n *node) {
-		t.top.offer(candidate{file{name: n.name, kind: fsys.Directory, bytes: n.bytes.Load()}, n.parent})
+		t.offer(candidate{file{name: n.name, kind: fsys.Directory, Amount: n.sum.amount()}, n.parent})
 	})
 	for _, c := range t.top.largest() {
-		t.run.emit(Entry{Path: t.join(c.path()), Kind: c.kind, Bytes: c.bytes, Depth: c.dir.depth + 1})
+		t.run.emit(Entry{Path: t.join(c.path()), Kind: c.kind, Amount: c.Amount, Depth: c.dir.depth + 1})
 	}
 }
 
@@ -91,7 +98,7 @@ func (c candidate) path() string {
 
 // compareCandidates sorts larger entries first, and entries of equal size by path.
 func compareCandidates(a, b candidate) int {
-	if c := cmp.Compare(b.bytes, a.bytes); c != 0 {
+	if c := cmp.Compare(b.Size, a.Size); c != 0 {
 		return c
 	}
 	return comparePaths(a, b)

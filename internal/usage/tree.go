@@ -18,6 +18,7 @@ type tree struct {
 	most   int  // depth of listed entries; -1: all
 	exact  bool // record the places of entries, to print them in the order of du
 	root   *node
+	rest   sum  // with Options.Separate, directories that have no line
 	top    *top // nil if everything is listed
 }
 
@@ -29,7 +30,7 @@ type node struct {
 	place  walk.Place
 	depth  int
 	mount  *walk.Dir // the last mount point on the way to it, if any
-	bytes  sum       // of itself, its entries, and the directories below it that have no line
+	sum    sum       // of itself, its entries and, without Options.Separate, the directories below it that have no line
 
 	entries int  // number of entries in it
 	byInode bool // du would sort a large directory here by inode
@@ -46,7 +47,7 @@ type file struct {
 	name  string
 	kind  fsys.Kind
 	place walk.Place
-	bytes uint64
+	Amount
 }
 
 func newTree(r *run, p path) *tree {
@@ -60,7 +61,7 @@ func newTree(r *run, p path) *tree {
 // unread makes the root a directory without entries, because they cannot be read.
 func (t *tree) unread(info fsys.Info) {
 	t.root = &node{}
-	t.root.bytes.Store(t.run.size(info))
+	t.root.sum.set(t.run.amount(info))
 }
 
 // listed reports whether an entry at that depth has a separate line.
@@ -73,11 +74,11 @@ func (t *tree) Enter(d *walk.Dir) bool {
 		return false
 	}
 	n := &node{mount: mount}
-	n.bytes.Store(t.run.size(d.Info))
+	n.sum.set(t.run.amount(d.Info))
 	if d.Parent == nil {
 		t.root, t.device = n, d.Info.ID.Dev
 	} else {
-		t.adopt(d.Parent.State.(*node), n, d)
+		t.adopt(d.Parent.State.(*node), n, d.Name, d.Place)
 	}
 	if t.exact {
 		n.byInode = t.run.visitsByInode(d)
@@ -111,13 +112,13 @@ func insideItself(d, mount *walk.Dir) bool {
 	return false
 }
 
-// adopt adds n, the node of d, to its parent.
-func (t *tree) adopt(parent, n *node, d *walk.Dir) {
+// adopt adds n, the node of the directory name, to its parent.
+func (t *tree) adopt(parent, n *node, name string, place walk.Place) {
 	n.parent, n.depth = parent, parent.depth+1
 	if !t.exact {
 		return
 	}
-	n.name, n.place = strings.Clone(d.Name), d.Place
+	n.name, n.place = strings.Clone(name), place
 	if t.listed(n.depth) {
 		parent.mu.Lock()
 		parent.mu.children = append(parent.mu.children, n)
@@ -133,8 +134,16 @@ func (t *tree) Leave(d *walk.Dir) {
 	}
 	n.entries = d.Entries
 	if n.parent != nil && !t.listed(n.depth) {
-		n.parent.bytes.grow(n.bytes.Load())
+		t.above(n.parent).add(n.sum.amount())
 	}
+}
+
+// above returns the sum that a directory in n without a line is added to.
+func (t *tree) above(n *node) *sum {
+	if t.run.opts.Separate {
+		return &t.rest
+	}
+	return &n.sum
 }
 
 // Entry implements walk.Visitor.
@@ -146,15 +155,15 @@ func (t *tree) Found(d *walk.Dir, name string, place walk.Place, info fsys.Info)
 		return
 	}
 	n := d.State.(*node)
-	f := file{name, info.Kind, place, t.run.size(info)}
+	f := file{name, info.Kind, place, t.run.amount(info)}
 	switch {
 	case !t.run.countsOnce(info):
-		n.bytes.grow(f.bytes)
+		n.sum.add(f.Amount)
 		t.line(n, f)
 	case t.exact:
 		t.run.links.meet(info.ID, link{file: f, dir: n})
 	case t.run.links.first(info.ID):
-		n.bytes.grow(f.bytes)
+		n.sum.add(f.Amount)
 	}
 }
 
@@ -163,7 +172,7 @@ func (t *tree) line(n *node, f file) {
 	switch {
 	case !t.listed(n.depth + 1):
 	case t.top != nil:
-		t.top.offer(candidate{f, n})
+		t.offer(candidate{f, n})
 	case t.run.opts.Files:
 		n.mu.Lock()
 		n.mu.files = append(n.mu.files, f)
@@ -189,7 +198,7 @@ func (t *tree) join(rel string) string {
 // emit emits the entries of the tree, and frees its memory.
 func (t *tree) emit() {
 	t.settle()
-	t.root.total()
+	t.run.summary.Amount = t.run.summary.plus(t.total(t.root)).plus(t.rest.amount())
 	if t.top != nil {
 		t.emitTop()
 		return
@@ -200,21 +209,27 @@ func (t *tree) emit() {
 // settle counts each file with several names under the name that du meets first.
 func (t *tree) settle() {
 	t.run.links.settle(func(l *link) {
-		owner := l.dir
+		owner, to := l.dir, &l.dir.sum
 		for !t.listed(owner.depth) {
 			owner = owner.parent
+			to = t.above(owner)
 		}
-		owner.bytes.grow(l.bytes)
+		to.add(l.Amount)
 		t.line(l.dir, l.file)
 	})
 }
 
-// total adds up the listed entries below n.
-func (n *node) total() uint64 {
+// total adds the listed entries below n to n, unless they are separate, and returns the Amount of
+// everything.
+func (t *tree) total(n *node) Amount {
+	all := n.sum.amount()
 	for _, c := range n.mu.children {
-		n.bytes.grow(c.total())
+		all = all.plus(t.total(c))
 	}
-	return n.bytes.Load()
+	if !t.run.opts.Separate {
+		n.sum.set(all)
+	}
+	return all
 }
 
 // emitNode emits the entries of n, and then n. path is the path of n.
@@ -236,13 +251,13 @@ func (t *tree) emitNode(n *node, path []byte) {
 		files = t.emitFile(n, files, below)
 	}
 	n.mu.children, n.mu.files = nil, nil
-	t.run.emit(Entry{Path: string(path), Kind: fsys.Directory, Bytes: n.bytes.Load(), Depth: n.depth})
+	t.run.emit(Entry{Path: string(path), Kind: fsys.Directory, Amount: n.sum.amount(), Depth: n.depth})
 }
 
 // emitFile emits the first of the files and returns the rest.
 func (t *tree) emitFile(n *node, files []file, below []byte) []file {
 	f := &files[0]
-	t.run.emit(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Bytes: f.bytes, Depth: n.depth + 1})
+	t.run.emit(Entry{Path: string(append(below, f.name...)), Kind: f.kind, Amount: f.Amount, Depth: n.depth + 1})
 	return files[1:]
 }
 

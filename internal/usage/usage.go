@@ -30,11 +30,17 @@ import (
 
 // Options select the paths to measure and the entries to list.
 type Options struct {
-	Paths         []string // as the user named them; symbolic links are not followed
+	Paths         []string // as the user named them
+	FollowPaths   bool     // follow symbolic links in Paths
+	FollowAll     bool     // follow all symbolic links; one goroutine reads the entries then
 	MaxDepth      int      // of the listed entries below each path; 0: only the paths, -1: everything
 	Files         bool     // list files too, not only directories
 	Apparent      bool     // sizes instead of allocated blocks
+	Inodes        bool     // numbers of entries instead of bytes
 	CountLinks    bool     // count each name of a file with several
+	Separate      bool     // do not add subdirectories to the directories above them
+	Threshold     int64    // list only entries of at least this size, or if it is negative, of at most its absolute value; does not apply to Paths
+	Time          Time     // the time of the entries; NoTime: none
 	OneFileSystem bool     // count nothing on other devices than the path's
 	Filter        *filter.List
 	Workers       int // goroutines; 0: DefaultWorkers
@@ -50,18 +56,44 @@ type Options struct {
 // descriptors. Most of them wait for the device, if there is one.
 const DefaultWorkers = 32
 
+// Time selects a time of each entry.
+type Time uint8
+
+// The times.
+const (
+	NoTime Time = iota
+	Modified
+	Accessed
+	Changed
+)
+
+// Amount is the disk usage of an entry, with everything in it that counts.
+type Amount struct {
+	Size   uint64 // bytes, or with Options.Inodes entries; math.MaxUint64 for more than that
+	Newest int64  // the latest of the times in Options.Time, in seconds since 1970
+}
+
+// plus adds as du does: the size stops at the largest number.
+func (a Amount) plus(b Amount) Amount {
+	size := a.Size + b.Size
+	if size < a.Size {
+		size = math.MaxUint64
+	}
+	return Amount{size, max(a.Newest, b.Newest)}
+}
+
 // Entry is a listed path with its disk usage.
 type Entry struct {
-	Path  string // the user's path and what is below it
-	Kind  fsys.Kind
-	Bytes uint64 // allocated, or apparent, with everything below it; math.MaxUint64 for more than that
-	Depth int    // 0: a path that the user named
+	Path string // the user's path and what is below it
+	Kind fsys.Kind
+	Amount
+	Depth int // 0: a path that the user named
 }
 
 // Summary has the results of a run.
 type Summary struct {
-	Bytes  uint64 // of all paths together; math.MaxUint64 for more than that
-	Errors int64  // calls of Report
+	Amount       // of all paths together
+	Errors int64 // calls of Report
 	// LeftOut counts entries that filters leave out. A directory that is not searched counts once.
 	LeftOut int64
 }
@@ -77,7 +109,7 @@ func Run(ctx context.Context, o *Options) (*Summary, error) {
 	// Each worker has up to three directories open. The rest of the program needs about ten
 	// descriptors.
 	r.workers = min(r.workers, max(fsys.OpenLimit()/4-3, 1))
-	if len(o.Paths) > 1 && !o.CountLinks {
+	if (len(o.Paths) > 1 || o.FollowAll) && !o.CountLinks {
 		r.mu.dirs, r.files = map[fsys.ID]bool{}, map[fsys.ID]bool{}
 	}
 	paths := r.statPaths()
@@ -119,7 +151,7 @@ type path struct {
 func (r *run) statPaths() (paths []path) {
 	for _, name := range r.opts.Paths {
 		name = trim(name)
-		info, err := r.opts.FS.Lstat(name)
+		info, err := r.stat(name)
 		if err != nil {
 			r.fail(name, err)
 			continue
@@ -130,6 +162,14 @@ func (r *run) statPaths() (paths []path) {
 		}
 	}
 	return paths
+}
+
+// stat reads the status of a path that the user named.
+func (r *run) stat(name string) (fsys.Info, error) {
+	if r.opts.FollowPaths || r.opts.FollowAll {
+		return r.opts.FS.StatPath(name)
+	}
+	return r.opts.FS.Lstat(name)
 }
 
 // trim reduces several slashes at the end to one, as du does.
@@ -149,17 +189,21 @@ func (r *run) measure(ctx context.Context, p path) {
 		if r.countsOnce(p.info) && !r.links.first(p.info.ID) {
 			return
 		}
-		r.emit(Entry{Path: p.name, Kind: p.info.Kind, Bytes: r.size(p.info)})
+		a := r.amount(p.info)
+		r.summary.Amount = r.summary.plus(a)
+		r.emit(Entry{Path: p.name, Kind: p.info.Kind, Amount: a})
 		return
 	}
 	t := newTree(r, p)
-	open, info, err := openRoot(r.opts.FS, p.name)
+	open, info, err := r.openRoot(p.name)
 	if err != nil {
 		if !r.once(p.info.ID) {
 			return
 		}
 		r.fail(p.name, err)
 		t.unread(p.info)
+	} else if r.opts.FollowAll {
+		t.follow(ctx, open, info)
 	} else {
 		handles := fsys.NewHandles(min(max(fsys.OpenLimit()/4, 4), 512))
 		walk.Walk(ctx, walk.NewRoot(handles.Root(open), info, t), walk.Options{
@@ -174,15 +218,15 @@ func (r *run) measure(ctx context.Context, p path) {
 
 // openRoot opens a path that is a directory. It checks the path again, because
 // opening would have followed a link that replaced it.
-func openRoot(sys *fsys.FS, name string) (*fsys.Dir, fsys.Info, error) {
-	dir, err := sys.OpenRoot(name)
+func (r *run) openRoot(name string) (*fsys.Dir, fsys.Info, error) {
+	dir, err := r.opts.FS.OpenRoot(name)
 	if err != nil {
 		return nil, fsys.Info{}, err
 	}
 	info, err := dir.Stat()
 	if err == nil {
 		var now fsys.Info
-		if now, err = sys.Lstat(name); err == nil && now.ID != info.ID {
+		if now, err = r.stat(name); err == nil && now.ID != info.ID {
 			err = fsys.ErrMoved
 		}
 	}
@@ -192,11 +236,18 @@ func openRoot(sys *fsys.FS, name string) (*fsys.Dir, fsys.Info, error) {
 	return dir, info, err
 }
 
-func (r *run) emit(e Entry) {
-	if e.Depth == 0 {
-		r.summary.Bytes = plus(r.summary.Bytes, e.Bytes)
+// Passes reports whether the threshold lets an entry of that size through.
+func (o *Options) Passes(size uint64) bool {
+	if o.Threshold < 0 {
+		return size <= -uint64(o.Threshold)
 	}
-	r.opts.Emit(e)
+	return size >= uint64(o.Threshold)
+}
+
+func (r *run) emit(e Entry) {
+	if e.Depth == 0 || r.opts.Passes(e.Size) {
+		r.opts.Emit(e)
+	}
 }
 
 func (r *run) fail(path string, err error) {
@@ -204,30 +255,50 @@ func (r *run) fail(path string, err error) {
 	r.opts.Report(path, err)
 }
 
-// size returns the bytes that count for an object: allocated or, with Options.Apparent, its
-// size.
-func (r *run) size(info fsys.Info) uint64 {
-	if r.opts.Apparent {
-		return uint64(max(info.Size, 0))
+// amount returns what an object counts without the entries in it. Its size is one entry, the
+// allocated bytes or, with Options.Apparent, its length.
+func (r *run) amount(info fsys.Info) Amount {
+	a := Amount{Size: uint64(max(info.Blocks, 0)) * 512}
+	switch {
+	case r.opts.Inodes:
+		a.Size = 1
+	case r.opts.Apparent:
+		a.Size = uint64(max(info.Size, 0))
 	}
-	return uint64(max(info.Blocks, 0)) * 512
+	switch r.opts.Time {
+	case Modified:
+		a.Newest = info.Mtime.Sec
+	case Accessed:
+		a.Newest = info.Atime.Sec
+	case Changed:
+		a.Newest = info.Ctime.Sec
+	}
+	return a
 }
 
-// plus adds as du does: the result stops at the largest number.
-func plus(a, b uint64) uint64 {
-	if a > math.MaxUint64-b {
-		return math.MaxUint64
-	}
-	return a + b
+// sum is the Amount of a directory. Several goroutines add to it.
+type sum struct {
+	size   atomic.Uint64
+	newest atomic.Int64
 }
 
-// sum is the number of bytes of a directory. Several goroutines add to it.
-type sum struct{ atomic.Uint64 }
+func (s *sum) set(a Amount) {
+	s.size.Store(a.Size)
+	s.newest.Store(a.Newest)
+}
 
-// grow adds n, and stops at the largest number, like plus.
-func (s *sum) grow(n uint64) {
-	if s.Add(n) < n {
-		s.Store(math.MaxUint64)
+func (s *sum) amount() Amount { return Amount{s.size.Load(), s.newest.Load()} }
+
+// add adds as Amount.plus does.
+func (s *sum) add(a Amount) {
+	if s.size.Add(a.Size) < a.Size {
+		s.size.Store(math.MaxUint64)
+	}
+	for {
+		newest := s.newest.Load()
+		if a.Newest <= newest || s.newest.CompareAndSwap(newest, a.Newest) {
+			return
+		}
 	}
 }
 
@@ -246,5 +317,5 @@ func (r *run) once(id fsys.ID) bool {
 // countsOnce reports whether the run may meet the file under another name, and has to count it
 // once.
 func (r *run) countsOnce(info fsys.Info) bool {
-	return !r.opts.CountLinks && (info.Nlink > 1 || r.files[info.ID])
+	return !r.opts.CountLinks && (info.Nlink > 1 || r.opts.FollowAll || r.files[info.ID])
 }

@@ -52,13 +52,13 @@ func TestDepths(t *testing.T) {
 	for _, files := range []bool{false, true} {
 		for depth := -1; depth < 6; depth++ {
 			got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Files: files, Apparent: true})
-			require.Equal(t, want[""], got.Bytes)
+			require.Equal(t, want[""], got.Total.Size)
 			listed := map[string]uint64{}
 			for _, e := range got.Entries {
 				rel := strings.TrimPrefix(e.Path, root)
 				require.Equal(t, strings.Count(rel, "/"), e.Depth)
 				require.Equal(t, rel == "" || rel == "/a" || strings.HasSuffix(rel, "b") || strings.HasSuffix(rel, "c"), e.Kind == fsys.Directory)
-				listed[rel] = e.Bytes
+				listed[rel] = e.Size
 			}
 			expected := map[string]uint64{}
 			for rel, n := range want {
@@ -78,9 +78,9 @@ func TestLinksCountOnce(t *testing.T) {
 	dirs := dir["."] + dir["a"] + dir["b"]
 	for depth := -1; depth < 3; depth++ {
 		got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Apparent: true})
-		require.Equal(t, dirs+5, got.Bytes)
+		require.Equal(t, dirs+5, got.Total.Size)
 		got = take(t, Options{Paths: []string{root}, MaxDepth: depth, Apparent: true, CountLinks: true})
-		require.Equal(t, dirs+15, got.Bytes)
+		require.Equal(t, dirs+15, got.Total.Size)
 	}
 	// Of two paths, the first has it.
 	a, b := root+"/a", root+"/b"
@@ -105,11 +105,11 @@ func TestOverlappingPaths(t *testing.T) {
 	require.Equal(t, []string{
 		"7 " + root + "/a/b/f", fmt.Sprint(dir["a/b"], " ", root, "/a/b"), fmt.Sprint(dir["a"]+70, " ", root, "/a"), fmt.Sprint(dir["."], " ", root),
 	}, got.lines())
-	require.Equal(t, dir["."]+dir["a"]+dir["a/b"]+77, got.Bytes)
+	require.Equal(t, dir["."]+dir["a"]+dir["a/b"]+77, got.Total.Size)
 	// Unless links are counted: then no entry is remembered.
 	got = take(t, Options{Paths: paths, Apparent: true, CountLinks: true})
 	require.Len(t, got.Entries, 6)
-	require.Equal(t, 7+dir["."]+3*(dir["a"]+70)+4*(dir["a/b"]+7)+70, got.Bytes)
+	require.Equal(t, 7+dir["."]+3*(dir["a"]+70)+4*(dir["a/b"]+7)+70, got.Total.Size)
 }
 
 func TestSlashesAtTheEnd(t *testing.T) {
@@ -130,7 +130,7 @@ func TestFilters(t *testing.T) {
 	require.NoError(t, rules.Exclude("b"))
 	for depth := -1; depth < 3; depth++ {
 		got := take(t, Options{Paths: []string{root}, MaxDepth: depth, Apparent: true, Filter: rules})
-		require.Equal(t, dir["."]+dir["a"]+20, got.Bytes)
+		require.Equal(t, dir["."]+dir["a"]+20, got.Total.Size)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestMissingPaths(t *testing.T) {
 	got := take(t, Options{Paths: []string{root + "/none//", root + "/f", root, root + "/f/"}, Apparent: true})
 	require.Equal(t, []string{"7 " + root + "/f", fmt.Sprint(dir["."], " ", root)}, got.lines())
 	require.Equal(t, []string{root + "/f/", root + "/none/"}, got.Failed)
-	require.Equal(t, dir["."]+7, got.Bytes)
+	require.Equal(t, dir["."]+7, got.Total.Size)
 }
 
 func TestTop(t *testing.T) {
@@ -165,7 +165,7 @@ func TestTop(t *testing.T) {
 				o.Top = n
 				got := take(t, o)
 				require.Equal(t, topOf(all.Entries, n), got.Entries, "%d, depth %d", n, depth)
-				require.Equal(t, all.Bytes, got.Bytes)
+				require.Equal(t, all.Total.Size, got.Total.Size)
 			}
 		}
 	}
@@ -184,7 +184,7 @@ func TestTopOfEqualEntries(t *testing.T) {
 			if name < "c" {
 				at = sub // "m/a"
 			}
-			top.offer(candidate{file{name: name, kind: fsys.Regular, bytes: 7}, at})
+			top.offer(candidate{file{name: name, kind: fsys.Regular, Amount: Amount{Size: 7}}, at})
 		}
 		var got []string
 		for _, c := range top.largest() {
@@ -247,8 +247,8 @@ func TestComparisonOfEqualEntriesMakesNothing(t *testing.T) {
 		dir = &node{parent: dir, name: "a directory", depth: dir.depth + 1}
 	}
 	top := &top{size: 1}
-	top.offer(candidate{file{name: "a", kind: fsys.Regular, bytes: 7}, dir})
-	require.Zero(t, testing.AllocsPerRun(100, func() { top.offer(candidate{file{name: "b", kind: fsys.Regular, bytes: 7}, dir.parent}) }))
+	top.offer(candidate{file{name: "a", kind: fsys.Regular, Amount: Amount{Size: 7}}, dir})
+	require.Zero(t, testing.AllocsPerRun(100, func() { top.offer(candidate{file{name: "b", kind: fsys.Regular, Amount: Amount{Size: 7}}, dir.parent}) }))
 }
 
 // Paths may be longer than the system takes.
@@ -295,7 +295,7 @@ func TestADeepTree(t *testing.T) {
 			}
 			e := got.Entries[len(got.Entries)-1-i]
 			require.Equal(t, i, e.Depth)
-			require.Equal(t, total, e.Bytes)
+			require.Equal(t, total, e.Size)
 			require.Equal(t, root+strings.Repeat("/"+name, i), e.Path)
 		}
 	}
@@ -328,7 +328,7 @@ func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
 		before := heap()
 		s, err := Run(t.Context(), &Options{Paths: []string{root}, Apparent: true, Emit: func(Entry) { at = heap() }, Report: func(string, error) { t.Error("failed") }})
 		require.NoError(t, err)
-		require.NotZero(t, s.Bytes)
+		require.NotZero(t, s.Size)
 		return at - before
 	}
 	live(1000)
@@ -338,18 +338,19 @@ func TestMemoryDoesNotGrowWithTheTree(t *testing.T) {
 }
 
 func TestSumsDoNotOverflow(t *testing.T) {
+	plus := func(a, b uint64) uint64 { return Amount{Size: a}.plus(Amount{Size: b}).Size }
 	require.Equal(t, uint64(math.MaxUint64), plus(math.MaxUint64-1, 2))
 	require.Equal(t, uint64(math.MaxUint64), plus(math.MaxUint64-1, 1))
 	require.Equal(t, uint64(math.MaxInt64)+1, plus(math.MaxInt64, 1))
 	var s sum
 	var all sync.WaitGroup
-	for range 8 {
+	for i := range 8 {
 		all.Go(func() {
 			for range 1000 {
-				s.grow(math.MaxInt64)
+				s.add(Amount{math.MaxInt64, int64(i)})
 			}
 		})
 	}
 	all.Wait()
-	require.Equal(t, uint64(math.MaxUint64), s.Load())
+	require.Equal(t, Amount{math.MaxUint64, 7}, s.amount())
 }
