@@ -21,8 +21,8 @@ type Dir struct {
 
 	handle  *fsys.Handle
 	visitor Visitor
-	verdict filter.Verdict
-	only    *filter.Node // the entries that --files-from selects in it; nil for everything
+	verdict filter.Verdict // everything is selected if no filter has judged it
+	only    *filter.Node   // the entries that --files-from selects in it; nil for everything
 	pending atomic.Int64
 }
 
@@ -35,10 +35,13 @@ type Place struct {
 // NewRoot returns the root of a walk of the open directory of h. The caller holds it once, and
 // passes that hold to Walk, or releases it.
 func NewRoot(h *fsys.Handle, info fsys.Info, v Visitor) *Dir {
-	d := &Dir{Info: info, handle: h, visitor: v}
+	d := &Dir{Info: info, handle: h, visitor: v, verdict: everything}
 	d.pending.Store(1)
 	return d
 }
+
+// everything is the verdict on a directory without filters.
+var everything = (*filter.List)(nil).Root()
 
 // selectOnly limits the walk of d to the entries that n selects.
 func (d *Dir) selectOnly(n *filter.Node) {

@@ -1,6 +1,7 @@
 package walk
 
 import (
+	"io"
 	"os"
 	"path"
 	"strings"
@@ -108,4 +109,24 @@ func TestRulesOfDirectoriesThatAreNotRead(t *testing.T) {
 		require.Equal(t, "/d/x /f/z", unmet(l), "e cannot be %s", what)
 		require.Len(t, v.failed, 1)
 	}
+}
+
+// Directories that Feed visits are not only searched: no filter has judged them.
+func TestFedDirectoriesAreSelected(t *testing.T) {
+	v := newRecorder()
+	implied := map[string]bool{}
+	v.onEnter = func(d *Dir) bool {
+		implied[d.Path()] = d.Implied()
+		return true
+	}
+	steps := []Step{{Dir: "d"}, {Dir: "d/e"}}
+	require.NoError(t, Feed(t.Context(), openRoot(t, nil, tree(t, "d/e/"), 4, v), func() (Step, error) {
+		if len(steps) == 0 {
+			return Step{}, io.EOF
+		}
+		step := steps[0]
+		steps = steps[1:]
+		return step, nil
+	}))
+	require.Equal(t, map[string]bool{"": false, "d": false, "d/e": false}, implied)
 }

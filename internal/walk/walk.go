@@ -322,7 +322,7 @@ func (w *walker) unopened(parent *Dir, name string, place Place, cause error) (*
 // newDir returns a subdirectory of parent. The caller holds it.
 func newDir(parent *Dir, name string, info fsys.Info, h *fsys.Handle) *Dir {
 	parent.Hold()
-	d := &Dir{Parent: parent, Name: name, Info: info, visitor: parent.visitor, handle: h}
+	d := &Dir{Parent: parent, Name: name, Info: info, visitor: parent.visitor, handle: h, verdict: everything}
 	if parent.only != nil {
 		d.selectOnly(parent.only.Child(name))
 	}
