@@ -125,7 +125,7 @@ torture: export SEALIFT_SIGNALS ?= 100
 torture: export SEALIFT_STORM ?= 20
 torture: ## run the long form of the tests that have one, an hour or two (RIGS=PowerCut: only such rigs)
 	$(GO) test -count=1 -timeout 3h -parallel 1 -v -run '$(RIGS)' ./internal/rigs
-	$(if $(filter .,$(RIGS)),$(GO) test -count=1 -timeout 3h -p 1 -run 'TestFaultSweep|TestFaultsWhere|TestDryRunReadsTheJournal|TestResumedDigests|TestAKilled|TestExchanged|ThroughAMapping|PowerCut|AfterAFault|TestCancellation|TestModel|TestProperty|TestSignals|TestStorm|Stopped|Unquoted|TestScript' ./internal/engine ./internal/cli ./cmd/sealift)
+	$(if $(filter .,$(RIGS)),$(GO) test -count=1 -timeout 3h -p 1 -run 'TestFaultSweep|TestFaultsWhere|TestDryRunReadsTheJournal|TestResumedDigests|TestAKilled|TestExchanged|ThroughAMapping|PowerCut|AfterAFault|TestCancellation|TestModel|TestProperty|TestSignals|TestStorm|Stopped|Unquoted|TestScript' ./internal/engine ./internal/model ./internal/cli ./cmd/sealift)
 	$(if $(filter .,$(RIGS)),$(GO) test -count=1 -timeout 1h -p 1 ./internal/compare ./internal/fsys ./internal/journal ./internal/manifest ./internal/progress ./internal/shard ./internal/usage)
 
 snapshot: ## build what a release would consist of into dist/, and check it (TWICE=1: compare two builds)

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -371,4 +373,21 @@ func overwrite(p string, content []byte) error {
 	}
 	_, err = bytes.NewReader(content).WriteTo(f)
 	return errors.Join(err, f.Close(), os.Chmod(p, info.Mode()))
+}
+
+// checkNew checks the property usual times, or as often as SEALIFT_HISTORIES says. Each run of the
+// test draws other values.
+func checkNew(t *testing.T, usual int, property func(*rapid.T)) {
+	if given, err := strconv.Atoi(os.Getenv("SEALIFT_HISTORIES")); err == nil {
+		usual = given
+	}
+	setFlag(t, "rapid.checks", strconv.Itoa(usual))
+	rapid.Check(t, property)
+}
+
+// setFlag sets a flag of the test binary until the test ends.
+func setFlag(t *testing.T, name, value string) {
+	before := flag.Lookup(name).Value.String()
+	require.NoError(t, flag.Set(name, value))
+	t.Cleanup(func() { require.NoError(t, flag.Set(name, before)) })
 }

@@ -1,0 +1,782 @@
+//go:build linux
+
+package model
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The overwrite policies, by their names on the command line.
+const (
+	policyDefault  = "default"
+	policyProtect  = "protect"
+	policyNever    = "never"
+	policyUpdate   = "update"
+	policyChecksum = "checksum"
+	policyAlways   = "always"
+)
+
+// A command is one call of `copy`.
+type command struct {
+	policy         string
+	hashes         []int  // indexes of algorithms
+	verify         int    // 0: off, 1: dest, 2: full
+	backup         string // "" for none
+	manifest       string // "" for the usual names
+	sourceManifest string // check, present or ignore
+	rules          []rule
+	dsts           int
+	workers        int
+	single         string // the file that is copied; "" to copy the tree
+}
+
+// A place is a destination.
+type place struct {
+	exists bool
+	tree   tree
+
+	// The rules of the run that wrote the marker of an incomplete copy. Only a complete run with the same rules,
+	// or without any, removes it.
+	markerOf *[]rule
+}
+
+// A state is everything on disk.
+type state struct {
+	src  tree
+	dsts [2]place
+}
+
+func (s state) clone() state {
+	s.src = s.src.clone()
+	for i := range s.dsts {
+		s.dsts[i].tree = s.dsts[i].tree.clone()
+	}
+	return s
+}
+
+// counts are those of the summary for one destination.
+type counts struct{ created, replaced, updated, upToDate, kept, conflicts int }
+
+// A forecast is what a command does.
+type forecast struct {
+	refused    bool
+	mismatched map[string]bool // paths that the run must report as mismatches
+	counts     [2]counts
+	conflicts  [2]map[string]bool
+	after      state
+
+	// Size and time call a file up to date, but its content or its line is not that of the source. After an
+	// interruption, the next run compares the content of files that the interrupted run has changed, and of those
+	// it could not read, so it finds more than an uninterrupted run.
+	rechecks bool
+
+	others bool // a destination has other manifests of Sealift's own
+}
+
+// exit is the exit code.
+func (f *forecast) exit() int {
+	switch {
+	case f.refused:
+		return 2
+	case len(f.mismatched) > 0:
+		return 3
+	case len(f.conflicts[0])+len(f.conflicts[1]) > 0:
+		return 4
+	}
+	return 0
+}
+
+// An action is what a run does with an entry at one destination.
+type action uint8
+
+const (
+	none     action = iota // the entry is not reached, or not committed
+	create                 // the name is new
+	replace                // the entry gets the source's content
+	compare                // size and time are no evidence: the contents decide
+	skip                   // up to date by size and time
+	upToDate               // compared and equal
+	kept                   // left alone by policy never
+	conflict
+)
+
+// A target is a destination during the prediction.
+type target struct {
+	before  tree
+	after   tree
+	names   []string // of the manifests, one for each hash of the command
+	old     []lines  // of these manifests
+	actions map[string]action
+	read    map[string]bool // the run has read or compared the file
+
+	evidence map[string]bool // the file was compared although size and time say that it is up to date
+	linked   map[string]bool // the run creates or replaces a name of the group
+	primary  map[*node]*node // by the node of the source: the file that names of the group are links of
+
+	blocked  []string // directories that are in conflict: what is below is not reached
+	markerOf *[]rule  // as in place
+	bad      bool     // a file did not match its line when it was read back
+}
+
+// blockSize is the size of the buffers of a run.
+const blockSize = 4096
+
+// marker is the name of the marker of an incomplete copy.
+const marker = "SEALIFT-INCOMPLETE-src.txt"
+
+// A prediction is the state of predict.
+type prediction struct {
+	command
+	dry      bool
+	src      tree
+	chosen   selection
+	expected []map[string][]string // by hash: the digests that manifests of the source list
+	targets  []*target
+	forecast *forecast
+
+	sourceMismatch bool // the source does not match its manifests: no destination is complete
+}
+
+// predict returns what a command does. dry says that it is a dry run: then after is what the run would
+// leave, as far as a dry run knows it.
+func predict(s state, c command, dry bool) *forecast {
+	p := &prediction{command: c, dry: dry, src: s.src, forecast: &forecast{mismatched: map[string]bool{}, after: s.clone()}}
+	if c.single != "" {
+		p.predictSingle(s)
+		return p.forecast
+	}
+	if p.refuse(s) {
+		p.forecast.refused = true
+		return p.forecast
+	}
+	p.chosen = selectEntries(s.src, c.rules)
+	p.expect()
+	var entries []string
+	groups := map[*node][]string{}
+	for _, q := range s.src.paths() {
+		if reservesNames && isMarker(q) {
+			p.forecast.mismatched[q], p.sourceMismatch = true, true
+		}
+		if n := s.src[q]; p.chosen[q] && !reserved(q) {
+			entries = append(entries, q)
+			groups[n] = append(groups[n], q)
+			for _, t := range p.targets {
+				t.actions[q] = p.decide(t, q, n)
+			}
+		}
+	}
+	for _, q := range entries {
+		if n := s.src[q]; n.kind == file && groups[n][0] == q {
+			p.compareGroup(groups[n], n)
+		}
+	}
+	for i, t := range p.targets {
+		for _, names := range groups {
+			p.choosePrimary(t, names)
+		}
+		for _, q := range entries {
+			p.apply(i, t, q, s.src[q])
+		}
+	}
+	manifests := make([][]lines, len(p.targets))
+	for i, t := range p.targets {
+		manifests[i] = p.lines(t)
+		if p.verify > 0 && !dry {
+			p.verifyTarget(t, manifests[i])
+		}
+		p.removeOutdated(t, manifests[i])
+	}
+	for i, t := range p.targets {
+		p.writeManifests(t, manifests[i])
+		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markerOf: t.markerOf}
+	}
+	return p.forecast
+}
+
+// newTarget adds destination i to the prediction.
+func (p *prediction) newTarget(s state, i int) *target {
+	t := &target{
+		before: s.dsts[i].tree, after: p.forecast.after.dsts[i].tree, actions: map[string]action{}, read: map[string]bool{},
+		markerOf: s.dsts[i].markerOf, evidence: map[string]bool{}, linked: map[string]bool{}, primary: map[*node]*node{},
+	}
+	p.forecast.conflicts[i] = map[string]bool{}
+	p.targets = append(p.targets, t)
+	return t
+}
+
+// refuse chooses the names of the manifests; it reports whether there is none.
+func (p *prediction) refuse(s state) bool {
+	if p.verify > 0 && len(p.hashes) == 0 {
+		return true
+	}
+	for i := range p.dsts {
+		t := p.newTarget(s, i)
+		for _, h := range p.hashes {
+			a, name := algorithms[h], p.manifest
+			candidates := a.names[:]
+			if name != "" {
+				candidates = []string{name}
+			}
+			at := slices.IndexFunc(candidates, func(n string) bool { return a.free(s.src, n) && a.free(t.before, n) })
+			if at < 0 {
+				return true
+			}
+			name = candidates[at]
+			l, _ := a.own(t.before, name)
+			t.names, t.old = append(t.names, name), append(t.old, l)
+		}
+	}
+	return false
+}
+
+// isSourceManifest reports whether an entry of the source is its own manifest, in whose place the run writes one.
+func (p *prediction) isSourceManifest(t *target, q string) bool {
+	return slices.Contains(t.names, q)
+}
+
+// manifestHash returns the hash of a manifest in the root of a source by its name, or -1.
+func manifestHash(name string) int {
+	for h, a := range algorithms {
+		if slices.Contains(a.names[:], name) || strings.HasSuffix(name, "."+a.name) {
+			return h
+		}
+	}
+	return -1
+}
+
+// expect collects the digests that manifests of the source list.
+func (p *prediction) expect() {
+	p.expected = make([]map[string][]string, len(algorithms))
+	if p.sourceManifest == "ignore" {
+		return
+	}
+	for name, n := range p.src {
+		h := manifestHash(name)
+		if h < 0 || path.Dir(name) != "." || n.kind != file || !slices.Contains(p.hashes, h) {
+			continue
+		}
+		l, _, ok := algorithms[h].parse(n.data)
+		if !ok {
+			continue
+		}
+		for q, digest := range l {
+			if p.expected[h] == nil {
+				p.expected[h] = map[string][]string{}
+			}
+			p.expected[h][q] = append(p.expected[h][q], digest)
+			if p.absent(q) && absentIsMismatch && p.sourceManifest == "check" && selectPath(p.rules, q) {
+				p.forecast.mismatched[q], p.sourceMismatch = true, true
+			}
+		}
+	}
+}
+
+// absent reports whether no file of the source has a name, links followed.
+func (p *prediction) absent(q string) bool {
+	for range 40 {
+		n := p.src[q]
+		if n == nil || n.kind != link {
+			return n == nil || n.kind != file
+		}
+		q = path.Join(path.Dir(q), n.data)
+	}
+	return false // links that lead to each other
+}
+
+// selectPath reports whether the rules include a path that is absent.
+func selectPath(rules []rule, q string) bool {
+	t := tree{}
+	for d := path.Dir(q); d != "."; d = path.Dir(d) {
+		t[d] = &node{kind: dir}
+	}
+	t[q] = &node{kind: file}
+	return selectEntries(t, rules)[q]
+}
+
+// contradicts reports whether a manifest of the source lists another digest for a file.
+func (p *prediction) contradicts(h int, q, digest string) bool {
+	return slices.ContainsFunc(p.expected[h][q], func(e string) bool { return e != digest })
+}
+
+// decide applies the policy, without content.
+func (p *prediction) decide(t *target, q string, n *node) action {
+	blocked := slices.ContainsFunc(t.blocked, func(d string) bool { return strings.HasPrefix(q, d+"/") })
+	if blocked || p.isSourceManifest(t, q) {
+		return none
+	}
+	e := t.before[q]
+	if up := path.Dir(q); e != nil && up != "." && t.before[up].kind != dir {
+		e = nil // it was below a link that policy always has replaced
+	}
+	act := p.policyFor(q, n, e)
+	if e != nil && act != kept && p.isOtherOwn(t, q) {
+		act = conflict
+	}
+	if n.kind == dir && (act == kept || act == conflict) {
+		t.blocked = append(t.blocked, q)
+	}
+	return act
+}
+
+// isOtherOwn reports whether an entry of the destination is a manifest of Sealift's own for a hash that this run does
+// not compute, and differs from the source's.
+func (p *prediction) isOtherOwn(t *target, q string) bool {
+	for h, a := range algorithms {
+		if slices.Contains(a.names[:], q) && (keepsOwnOfSameHash || !slices.Contains(p.hashes, h)) {
+			_, ok := a.own(t.before, q)
+			return ok && p.src[q].data != t.before[q].data
+		}
+	}
+	return false
+}
+
+// policyFor returns what the policy says about an entry n of the source and e of the destination.
+func (p *prediction) policyFor(q string, n, e *node) action {
+	switch {
+	case e == nil:
+		return create
+	case n.kind == dir && e.kind == dir:
+		if p.policy == policyNever {
+			return none
+		}
+		return skip
+	case p.policy == policyNever:
+		return kept
+	case n.kind == dir && e.kind == link && p.policy == policyAlways:
+		return replace
+	case n.kind == dir || e.kind == dir:
+		return conflict
+	case p.policy == policyAlways:
+		return replace
+	}
+	cautious := p.policy == policyDefault || p.policy == policyProtect
+	replaceIf := func(b bool) action {
+		if b && p.policy != policyProtect {
+			return replace
+		}
+		return conflict
+	}
+	older := n.mtime < e.mtime
+	switch {
+	case n.kind != e.kind:
+		return replaceIf(!cautious)
+	case n.kind == link && n.data != e.data:
+		return replaceIf(!cautious || !older)
+	case n.kind != file:
+		return skip
+	}
+	sameSize, sameTime := len(n.data) == len(e.data), n.mtime == e.mtime
+	switch {
+	case p.policy == policyChecksum && !sameSize:
+		return replace
+	case p.policy == policyChecksum:
+		return compare
+	case sameSize && sameTime:
+		return skip
+	case p.policy == policyUpdate:
+		return replace
+	case sameSize:
+		return compare
+	}
+	return replaceIf(!older)
+}
+
+// compareGroup turns the actions on the names of a file that depend on content into final ones.
+func (p *prediction) compareGroup(names []string, n *node) {
+	for _, q := range names {
+		for _, t := range p.targets {
+			if t.actions[q] == skip && p.needsReading(t, q) {
+				t.actions[q], t.evidence[q] = compare, true
+			}
+		}
+		p.compareContent(q, n)
+	}
+	// If a name is new or replaced, the names that size and time called up to date are compared, too.
+	for _, t := range p.targets {
+		if !slices.ContainsFunc(names, func(q string) bool { return t.actions[q] == create || t.actions[q] == replace }) {
+			continue
+		}
+		for _, q := range names {
+			if t.actions[q] == skip {
+				t.actions[q], t.evidence[q] = compare, true
+			}
+			t.linked[q] = true
+		}
+	}
+	for _, q := range names {
+		p.compareContent(q, n)
+	}
+}
+
+// needsReading reports whether a file that is up to date by size and time is compared: it has no line, or one
+// that a manifest of the source contradicts.
+func (p *prediction) needsReading(t *target, q string) bool {
+	for i, h := range p.hashes {
+		if l := t.old[i][q]; l == "" || p.contradicts(h, q, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// compareContent turns the actions on one name that depend on content into final ones.
+func (p *prediction) compareContent(q string, n *node) {
+	read := false
+	for _, t := range p.targets {
+		if t.actions[q] == compare {
+			p.compareAt(t, q, n)
+			read = read || len(n.data) <= blockSize // a comparison ends at the first block with a difference
+		}
+		a := t.actions[q]
+		read = read || a == upToDate || !p.dry && (a == create || a == replace)
+	}
+	if !read {
+		return
+	}
+	for _, h := range p.hashes {
+		if p.contradicts(h, q, algorithms[h].digest(n.data)) {
+			p.forecast.mismatched[q], p.sourceMismatch = true, true
+		}
+	}
+	for _, t := range p.targets {
+		if a := t.actions[q]; p.forecast.mismatched[q] && a != conflict && a != kept {
+			t.actions[q] = none
+		}
+		if p.forecast.mismatched[q] {
+			continue
+		}
+		if t.actions[q] == skip && slices.ContainsFunc(p.evidenceOf(t, q, n), func(e string) bool { return e == "differs" }) {
+			t.evidence[q] = true
+			p.compareAt(t, q, n)
+		}
+		a := t.actions[q]
+		t.read[q] = a == upToDate || a == create || a == replace
+	}
+}
+
+// evidenceOf compares the lines of a file with the digests of the source: "none", "same" or "differs" for each hash.
+func (p *prediction) evidenceOf(t *target, q string, n *node) (list []string) {
+	for i, h := range p.hashes {
+		switch t.old[i][q] {
+		case "":
+			list = append(list, "none")
+		case algorithms[h].digest(n.data):
+			list = append(list, "same")
+		default:
+			list = append(list, "differs")
+		}
+	}
+	return list
+}
+
+// compareAt compares a file with the source and applies the policy to the result.
+func (p *prediction) compareAt(t *target, q string, n *node) {
+	e := t.before[q]
+	damaged := slices.Contains(p.evidenceOf(t, q, n), "same") // the line is that of the source
+	switch {
+	case e.data == n.data:
+		t.actions[q] = upToDate
+	case p.policy == policyProtect, p.isOtherOwn(t, q),
+		t.evidence[q] && p.policy != policyChecksum && !damaged,
+		!t.evidence[q] && p.policy == policyDefault && n.mtime < e.mtime:
+		t.actions[q] = conflict
+	default:
+		t.actions[q] = replace
+	}
+}
+
+// choosePrimary chooses the file that the names of a group become links of: the first existing one that is
+// equal. A file is not the one if its metadata would change under names outside of the group.
+func (p *prediction) choosePrimary(t *target, names []string) {
+	n := p.src[names[0]]
+	if n.kind != file {
+		return
+	}
+	for _, q := range names {
+		if t.linked[q] && t.actions[q] == upToDate && !p.sharedOutside(t, q, names) {
+			t.primary[n] = t.after[q]
+			return
+		}
+	}
+}
+
+// sharedOutside reports whether the metadata of an existing file must change and it has names outside of the group.
+func (p *prediction) sharedOutside(t *target, q string, names []string) bool {
+	if !p.metadataDiffers(t, q) {
+		return false
+	}
+	for r, e := range t.before {
+		if e == t.before[q] && !slices.Contains(names, r) {
+			return true
+		}
+	}
+	return false
+}
+
+// metadataDiffers reports whether the metadata of an existing entry is not that of the source.
+func (p *prediction) metadataDiffers(t *target, q string) bool {
+	e, n := t.before[q], p.src[q]
+	return e.kind != link && e.mode != n.mode || e.mtime != n.mtime
+}
+
+// apply carries out what was decided.
+func (p *prediction) apply(i int, t *target, q string, n *node) {
+	c := &p.forecast.counts[i]
+	e := t.after[q]
+	switch t.actions[q] {
+	case none:
+		if n.kind == dir && e != nil && e.kind == dir && p.policy == policyNever {
+			return
+		}
+	case create:
+		c.created++
+		p.put(t, q, n)
+	case replace:
+		if n.kind == dir && !countsReplacedLinks {
+			c.created++
+		} else {
+			c.replaced++
+		}
+		p.keepBackup(t, q)
+		t.after.remove(q)
+		p.put(t, q, n)
+	case skip, upToDate:
+		if n.kind == file && slices.Contains(p.evidenceOf(t, q, n), "differs") {
+			p.forecast.rechecks = true
+		}
+		switch primary := t.primary[n]; {
+		case t.actions[q] == upToDate && primary != nil && t.after[q] != primary:
+			c.replaced++
+			t.after[q] = primary
+		case p.metadataDiffers(t, q):
+			c.updated++
+			p.forecast.rechecks = p.forecast.rechecks || e.data != n.data
+			if n.kind == file && p.sharedOutside(t, q, p.groupOf(n)) {
+				p.put(t, q, n)
+			}
+		case n.kind != dir:
+			c.upToDate++
+		}
+		t.after[q].mtime, t.after[q].mode = n.mtime, n.mode
+	case kept:
+		c.kept++
+	case conflict:
+		c.conflicts++
+		p.forecast.conflicts[i][q] = true
+	case compare:
+		panic("a comparison without a result")
+	}
+}
+
+// put creates an entry at a destination.
+func (p *prediction) put(t *target, q string, n *node) {
+	switch {
+	case n.kind == file && t.primary[n] != nil:
+		t.after[q] = t.primary[n]
+	default:
+		d := *n
+		t.after[q] = &d
+		t.primary[n] = &d
+	}
+	// The kernel sets the time of a directory that the run does not set.
+	if up := path.Dir(q); up != "." && p.policy == policyNever && t.before[up] != nil {
+		t.after[up].mtime = anyTime
+	}
+}
+
+// groupOf returns the names of a file of the source that are copied.
+func (p *prediction) groupOf(n *node) (names []string) {
+	for q, m := range p.src {
+		if m == n && p.chosen[q] {
+			names = append(names, q)
+		}
+	}
+	return names
+}
+
+// keepBackup keeps an entry that is about to be replaced in the backup directory.
+func (p *prediction) keepBackup(t *target, q string) {
+	if p.backup == "" {
+		return
+	}
+	// A directory gets a number, too, if another entry was kept under its name.
+	at := ""
+	parts := strings.Split(p.backup+"/"+q, "/")
+	for i, part := range parts {
+		free := func(name string) bool {
+			e := t.after[name]
+			return e == nil || i < len(parts)-1 && e.kind == dir
+		}
+		name := path.Join(at, part)
+		for n := 1; !free(name); n++ {
+			name = path.Join(at, part+".~"+strconv.Itoa(n)+"~")
+		}
+		if d := t.after[at]; d != nil {
+			d.mtime = anyTime
+		}
+		at = name
+		if t.after[at] == nil && i < len(parts)-1 {
+			t.after[at] = &node{kind: dir, mtime: anyTime}
+		}
+	}
+	t.after[at] = t.after[q]
+}
+
+// lines returns the lines of the manifests of a destination.
+func (p *prediction) lines(t *target) []lines {
+	manifests := make([]lines, len(p.hashes))
+	for j, h := range p.hashes {
+		l := lines{}
+		for q, digest := range t.old[j] {
+			a := t.actions[q]
+			if n := t.after[q]; n != nil && n.kind == file && a != create && a != replace {
+				l[q] = digest
+			}
+		}
+		for q := range t.read {
+			if t.read[q] && t.after[q].kind == file {
+				l[q] = algorithms[h].digest(p.src[q].data)
+			}
+		}
+		manifests[j] = l
+	}
+	return manifests
+}
+
+// writeManifests predicts the manifests and the marker of a destination.
+func (p *prediction) writeManifests(t *target, manifests []lines) {
+	for j := range p.hashes {
+		name := t.names[j]
+		text := manifests[j].text()
+		old := t.after[name]
+		switch {
+		case text == "":
+			delete(t.after, name)
+		case old == nil:
+			t.after[name] = &node{kind: file, data: text, mtime: anyTime}
+		default:
+			t.after[name] = &node{kind: file, data: text, mtime: anyTime, mode: old.mode}
+		}
+	}
+	if p.sourceMismatch || t.bad {
+		t.after[marker] = &node{kind: file, anyData: true, mtime: anyTime}
+		t.markerOf = &p.rules
+	} else if len(p.rules) == 0 || t.markerOf != nil && slices.Equal(*t.markerOf, p.rules) {
+		delete(t.after, marker)
+	}
+}
+
+// removeOutdated removes lines that the run knows to be wrong: from the manifests of Sealift's own that are not this run's,
+// those of files that it replaced, and from all manifests those of manifests that it changed.
+func (p *prediction) removeOutdated(t *target, manifests []lines) {
+	changed := map[string]bool{}
+	for q, a := range t.actions {
+		if a == replace {
+			changed[q] = true
+		}
+	}
+	if !removesOutdatedLines {
+		return
+	}
+	others := map[string]lines{}
+	for name := range t.before {
+		h, a := manifestHash(name), t.actions[name]
+		if !removesSidecarLines && h >= 0 && !slices.Contains(algorithms[h].names[:], name) {
+			continue
+		}
+		if h < 0 || strings.Contains(name, "/") || slices.Contains(t.names, name) || p.src[name] != nil && a != conflict && a != none {
+			continue
+		}
+		if l, ok := algorithms[h].own(t.before, name); ok {
+			others[name] = l
+		}
+	}
+	p.forecast.others = p.forecast.others || len(others) > 0
+	for before := -1; before < len(changed); { // a manifest can list another one
+		before = len(changed)
+		for name, l := range others {
+			for q := range changed {
+				if l[q] != "" {
+					delete(l, q)
+					changed[name] = true
+				}
+			}
+		}
+		for j, l := range manifests {
+			for q := range changed {
+				if !t.read[q] {
+					delete(l, q)
+				}
+			}
+			old := t.before[t.names[j]]
+			aside := false // it is moved aside before a listed file is replaced
+			for q := range changed {
+				aside = aside || t.old[j][q] != ""
+			}
+			if old != nil && (aside || old.data != l.text()) {
+				changed[t.names[j]] = true
+			}
+		}
+	}
+	for name, l := range others {
+		if text := l.text(); text == "" {
+			delete(t.after, name)
+		} else if text != t.before[name].data {
+			t.after[name].data, t.after[name].mtime = text, anyTime
+		}
+	}
+}
+
+// verifyTarget predicts what reading the destination back finds.
+func (p *prediction) verifyTarget(t *target, manifests []lines) {
+	for q, a := range t.actions {
+		n := t.after[q]
+		if p.src[q].kind != file || n == nil || n.kind != file || a == none || a == kept || a == conflict {
+			continue
+		}
+		differs := func(content string) bool {
+			for j, h := range p.hashes {
+				if j > 0 && !verifiesEachLine {
+					break
+				}
+				if manifests[j][q] != algorithms[h].digest(content) {
+					return true
+				}
+			}
+			return false
+		}
+		bad, badSource := differs(n.data), differs(p.src[q].data)
+		if bad || badSource && p.verify == 2 {
+			p.forecast.mismatched[q] = true
+			t.bad = t.bad || bad
+			p.sourceMismatch = p.sourceMismatch || !bad
+		}
+		if bad && !badSource {
+			up := path.Join(path.Dir(q), ".sealift-bad-"+path.Base(q))
+			t.after[up] = n
+			delete(t.after, q)
+			if d := t.after[path.Dir(q)]; d != nil {
+				d.mtime = anyTime
+			}
+			for j := range p.hashes {
+				delete(manifests[j], q)
+			}
+		}
+	}
+}
+
+// reserved reports whether a name of the source is never copied.
+func reserved(q string) bool {
+	if !reservesNames {
+		return false
+	}
+	return isMarker(q) || slices.Contains([]string{".sealift-0123456789abcdef.tmp", ".sealift-0123456789abcdef-01234567.tmp"}, path.Base(q))
+}
+
+// isMarker reports whether an entry of the source says that it is an incomplete copy.
+func isMarker(q string) bool {
+	return strings.HasPrefix(q, "SEALIFT-INCOMPLETE-") && strings.HasSuffix(q, ".txt")
+}

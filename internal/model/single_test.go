@@ -1,0 +1,82 @@
+//go:build linux
+
+package model
+
+import "strings"
+
+// predictSingle predicts the copy of one file into each destination. Its manifest is NAME.sha256 beside it.
+func (p *prediction) predictSingle(s state) {
+	name, n := p.single[strings.LastIndexByte(p.single, '/')+1:], s.src[p.single]
+	p.src = tree{name: n}
+	p.expected = make([]map[string][]string, len(algorithms))
+	p.chosen = selection{name: true}
+	for i := range p.dsts {
+		t := p.newTarget(s, i)
+		for _, h := range p.hashes {
+			a := algorithms[h]
+			sidecar := name + "." + a.name
+			t.names = append(t.names, sidecar)
+			l := lines{}
+			if e := t.before[sidecar]; e != nil {
+				if digest := a.digestIn(e.data, name); digest != "" && e.kind == file {
+					l[name] = digest
+				} else {
+					p.forecast.refused = true // the name is taken
+				}
+			}
+			t.old = append(t.old, l)
+		}
+		t.actions[name] = p.decide(t, name, n)
+	}
+	if p.forecast.refused {
+		return
+	}
+	p.compareGroup([]string{name}, n)
+	for _, t := range p.targets {
+		if t.read[name] && !p.mayReplaceSidecars(t, name, n) {
+			p.forecast.mismatched[name] = true
+			t.actions[name] = none
+		}
+	}
+	for i, t := range p.targets {
+		p.apply(i, t, name, n)
+		p.removeOutdated(t, nil)
+		for j, h := range p.hashes {
+			a, sidecar := algorithms[h], t.names[j]
+			if digest := a.digest(n.data); t.read[name] && t.actions[name] != none && t.old[j][name] != digest {
+				t.after[sidecar] = &node{kind: file, data: line(digest, name), mtime: anyTime}
+			}
+		}
+		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markerOf: t.markerOf}
+	}
+}
+
+// mayReplaceSidecars reports whether each manifest beside the file matches what was read or may be replaced: it
+// is Sealift's own, and matches the file that is replaced.
+func (p *prediction) mayReplaceSidecars(t *target, name string, n *node) bool {
+	if p.dry && t.actions[name] != upToDate { // not read
+		return true
+	}
+	for j, h := range p.hashes {
+		a := algorithms[h]
+		listed := t.old[j][name]
+		if listed == "" || listed == a.digest(n.data) {
+			continue
+		}
+		_, own := a.own(t.before, t.names[j])
+		e := t.before[name]
+		if !own || t.actions[name] != replace || e.kind != file || listed != a.digest(e.data) {
+			return false
+		}
+	}
+	return true
+}
+
+// digestIn returns the digest that a manifest in any form lists for a file, "" if there is none.
+func (a algorithm) digestIn(text, name string) string {
+	if bare := strings.TrimSuffix(text, "\n"); len(bare) == a.digits && strings.Trim(bare, "0123456789abcdef") == "" {
+		return bare
+	}
+	l, _, _ := a.parse(text)
+	return l[name]
+}
