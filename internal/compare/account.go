@@ -39,7 +39,7 @@ func (r *run) account(j *job) {
 	if j.kinds == nil {
 		return
 	}
-	if g := j.group; g != nil && !g.implied {
+	if g := j.group; g != nil && !g.implied && !g.typed {
 		r.countOnly(g.event.Trees, j)
 		if r.opts.Verbose || !g.only {
 			e := g.event
@@ -71,10 +71,10 @@ func (r *run) deliverEntry(j *job) {
 
 // endGroup reports a directory that some trees lack, and counts its content.
 func (r *run) endGroup(g *group, j *job) {
-	if g.implied && g.entries == 0 {
+	if (g.implied || g.typed) && g.entries == 0 {
 		return
 	}
-	if g.implied {
+	if g.implied && !g.typed {
 		r.countOnly(g.event.Trees, j)
 	}
 	if !r.opts.Verbose {

@@ -25,6 +25,28 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
+// A file and an empty directory of the same name are one difference.
+func TestAnEmptyDirectoryInPlaceOfAFileIsOneDifference(t *testing.T) {
+	t.Parallel()
+	paths := trees(t, treetest.Dir{"f": treetest.File("f"), "x": treetest.File("x")}, treetest.Dir{"f": treetest.File("f"), "x": treetest.Dir{}})
+	for _, verbose := range []bool{false, true} {
+		for _, test := range []struct {
+			paths []string
+			want  string
+		}{
+			{paths, "type differs B x: regular file in A, directory in B"},
+			{[]string{paths[1], paths[0]}, "type differs B x/: directory in A, regular file in B"},
+		} {
+			lines, s := run(t, compare.Options{Trees: test.paths, Verbose: verbose})
+			require.Contains(t, lines, test.want)
+			require.NotContains(t, strings.Join(lines, "\n"), "only in")
+			require.EqualValues(t, 1, s.TypeDiffers)
+			require.Empty(t, s.Only)
+			require.EqualValues(t, 1, s.Differences())
+		}
+	}
+}
+
 func TestEveryDifferenceIsReportedOnceAndInPathOrder(t *testing.T) {
 	t.Parallel()
 	a := treetest.Dir{
@@ -65,7 +87,7 @@ func TestEveryDifferenceIsReportedOnceAndInPathOrder(t *testing.T) {
 		require.Equal(t, int64(5), s.Files)
 		require.Equal(t, int64(5), s.Differ)
 		require.Equal(t, int64(3), s.TypeDiffers)
-		require.Equal(t, []compare.Only{{Trees: []int{1}, Files: 3, Bytes: 4, Others: 2}, {Trees: []int{0}, Files: 4, Bytes: 11, Others: 4}}, s.Only)
+		require.Equal(t, []compare.Only{{Trees: []int{1}, Files: 3, Bytes: 4, Others: 1}, {Trees: []int{0}, Files: 4, Bytes: 11, Others: 3}}, s.Only)
 		require.Equal(t, int64(4+5+16+1), s.Bytes)
 	}
 	lines, _ := run(t, compare.Options{Trees: paths, OneWay: true})

@@ -34,6 +34,7 @@ type group struct {
 	event   Event
 	only    bool
 	implied bool  // the directory is not compared, only selected entries in it
+	typed   bool  // the directory was reported as an entry of another type, so only entries in it count
 	entries int64 // in it, without those that are implied
 }
 
@@ -284,6 +285,8 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		return
 	}
 	inA := kinds[0] != fsys.Unknown
+	// The trees that lack the directory have another type, which is reported.
+	typed := inA && (kinds[0] != fsys.Directory || !slices.ContainsFunc(d.trees, func(i int) bool { return kinds[i] == fsys.Unknown }))
 	if inA && isDir != (kinds[0] == fsys.Directory) {
 		if !isDir {
 			return // reported with the directory of A
@@ -337,6 +340,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 		only:  !inA || len(have) == 1,
 	}
 	j.group.implied = implied && j.group.only
+	j.group.typed = typed && j.group.only
 	m.send(d, j)
 	m.descend(d, name, kinds, j.group)
 	if j.group.only {
