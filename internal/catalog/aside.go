@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -51,6 +53,9 @@ func (c *Catalog) moveAside(prev *own) error {
 		return err
 	}
 	name := wasName(prev.name)
+	if c.sourceHas(path.Join(path.Dir(prev.path), name)) {
+		return fmt.Errorf("%s is in the source, and this run needs the name to replace files; rename it", quoteName(name))
+	}
 	if err := prev.home.Rename(prev.name, name); err != nil {
 		return err
 	}
@@ -59,6 +64,17 @@ func (c *Catalog) moveAside(prev *own) error {
 		return prev.home.Sync()
 	}
 	return nil
+}
+
+// sourceHas reports whether the source has an entry, which the run may copy to the same path.
+func (c *Catalog) sourceHas(file string) bool {
+	if c.source == nil {
+		return false
+	}
+	finder := fsys.NewFinder(c.source.root, 1)
+	defer finder.Close()
+	_, err := finder.Lstat(file)
+	return err == nil
 }
 
 // HasAside reports whether a manifest is aside. Then the journal must stay, because it

@@ -8,10 +8,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-const (
-	// fileLockName is the file that a process locks while it writes a File in its directory.
-	fileLockName = fsys.Reserved + "lock"
+// fileLockName is the file that a process locks while it writes a File in its directory.
+var fileLockName = fsys.SharedTempName("lock")
 
+const (
 	lockWait  = time.Minute           // after this, the holder is probably stopped
 	lockPause = 10 * time.Millisecond // between two attempts
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/units"
@@ -279,9 +280,26 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 	v.addCountOf(s.Conflicts, "conflict", " left alone")
 	v.close(result)
 	if !s.DryRun && s.Errors+s.Mismatches+failures+mismatches > 0 || result.signal != nil {
-		v.next = "run the same command again"
+		v.next = reconnect(s) + "run the same command again"
 	}
 	return v
+}
+
+// reconnect returns the step before the next run if destinations were dropped, unless they are full.
+func reconnect(s *engine.Summary) string {
+	var names []string
+	for _, t := range s.Targets {
+		if t.Lost != nil && !fsys.NoSpace(t.Lost) {
+			names = append(names, quote.Name(t.Path))
+		}
+	}
+	switch len(names) {
+	case 0:
+		return ""
+	case 1:
+		return "reconnect " + names[0] + " and check that it is mounted, then "
+	}
+	return "reconnect " + strings.Join(names, ", ") + " and check that they are mounted, then "
 }
 
 // destinations names the destination, or counts them.

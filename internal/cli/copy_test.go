@@ -108,7 +108,7 @@ func TestListingOfCopy(t *testing.T) {
 	}
 }
 
-const goldenSummary = `NOT COMPLETE: 3 of 21,239 files missing at 'dst', 20,007 of 21,239 files missing at 'dst2', 2 conflicts left alone; run the same command again
+const goldenSummary = `NOT COMPLETE: 3 of 21,239 files missing at 'dst', 20,007 of 21,239 files missing at 'dst2', 2 conflicts left alone; reconnect 'dst2' and check that it is mounted, then run the same command again
 copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
 limited by  the destination 'dst', 92 % of the time

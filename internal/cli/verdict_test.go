@@ -19,7 +19,7 @@ import (
 )
 
 func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
-	lost := errors.New("no space left on device")
+	lost := errors.New("input/output error")
 	at := func(path string, present int64) engine.TargetSummary {
 		return engine.TargetSummary{Path: path, Present: present}
 	}
@@ -43,11 +43,11 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			o: engine.Options{Verify: engine.VerifyFull},
 			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 2, Verified: 2, Cached: 1}}},
 		},
-		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; run the same command again": {
+		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; reconnect 'b' and check that it is mounted, then run the same command again": {
 			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{Path: "b", Present: 15, Lost: lost}}},
 			errs: 1, result: outcome{failed: true},
 		},
-		"NOT COMPLETE: 143 of 158 files missing at 'b'; run the same command again": {
+		"NOT COMPLETE: 143 of 158 files missing at 'b'; reconnect 'b' and check that it is mounted, then run the same command again": {
 			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {Path: "b", Created: true, Present: 15, Lost: lost}}},
 			errs: 1, result: outcome{failed: true},
 		},
@@ -58,7 +58,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 		"NOT COMPLETE: only 15 files at 'a', stopped by SIGINT; run the same command again": {
 			s: engine.Summary{Total: -1, Targets: []engine.TargetSummary{at("a", 15)}}, result: outcome{signal: os.Interrupt},
 		},
-		"NOT COMPLETE: 'a' was dropped; run the same command again": {
+		"NOT COMPLETE: 'a' was dropped; reconnect 'a' and check that it is mounted, then run the same command again": {
 			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{Path: "a", Present: 5, Lost: lost}}},
 			errs: 1, result: outcome{failed: true},
 		},

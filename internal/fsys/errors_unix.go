@@ -34,6 +34,9 @@ func DestinationLost(err error) bool {
 // DeviceFull reports whether err means that a file system is full.
 func DeviceFull(err error) bool { return is(err, unix.ENOSPC) }
 
+// NoSpace reports whether err means that the file system, or the quota of the user, is full.
+func NoSpace(err error) bool { return is(err, unix.ENOSPC, unix.EDQUOT) }
+
 // ReadOnly reports whether err means that a file system is read-only.
 func ReadOnly(err error) bool { return is(err, unix.EROFS) }
 

@@ -46,6 +46,9 @@ func DeviceFull(err error) bool {
 	return is(err, windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL)
 }
 
+// NoSpace reports whether err means that the file system, or the quota of the user, is full.
+func NoSpace(err error) bool { return DeviceFull(err) || is(err, windows.ERROR_DISK_QUOTA_EXCEEDED) }
+
 // ReadOnly reports whether err means that a file system is read-only.
 func ReadOnly(err error) bool { return is(err, windows.ERROR_WRITE_PROTECT) }
 
