@@ -170,6 +170,9 @@ func (r *run) beforeReplacing(p *transfer) error {
 	if err == nil {
 		err = r.keepOld(p)
 	}
+	if p.have.Nlink > 1 {
+		r.unlinked.add(p.have.ID)
+	}
 	if err == nil && p.target.backup != nil {
 		err = r.mayCommit()
 	}

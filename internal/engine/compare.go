@@ -21,6 +21,13 @@ func (r *run) compare(e *entry) error {
 	if !e.has(stateComparing) {
 		return nil
 	}
+	for p := range e.in(stateComparing) { // each file only once
+		f := e.group.fileOf(p)
+		if f != nil && f.equal != nil && (f.equal.decision.suspect || !p.decision.suspect) {
+			p.content = f.equal.content
+			r.startAction(e, p, p.decision.equal)
+		}
+	}
 	open, err := r.openExisting(e)
 	defer func() {
 		for _, c := range open {
@@ -45,18 +52,34 @@ func (r *run) compare(e *entry) error {
 	}
 	broken := e.digests != nil && !r.checkExpected(e, e.digests)
 	for _, c := range open {
-		if c.primary == nil {
-			r.endStep(e, c.transfer, r.endComparison(e, c, broken))
-		} else if !broken {
-			r.endPrimary(e, c)
-		}
+		r.endStep(e, c.transfer, r.endComparison(e, c, broken))
+	}
+	if broken {
+		r.failBroken(e)
+	}
+	return nil
+}
+
+// failBroken fails the open transfers if the source does not match its manifests, and reports
+// whether it does not.
+func (r *run) failBroken(e *entry) bool {
+	if r.checkExpected(e, e.digests) {
+		return false
 	}
 	for _, p := range e.transfers {
-		if broken && p.open() {
+		if p.open() {
 			p.become(stateFailed)
 		}
 	}
-	return nil
+	return true
+}
+
+// compareInstead sends a transfer whose file was up to date by size and time back to
+// stateComparing.
+func (p *transfer) compareInstead() {
+	p.decision = p.decision.compareInstead()
+	p.content = content{}
+	p.become(stateComparing)
 }
 
 // openExisting opens the existing files of all transfers that are in stateComparing. A file that
@@ -67,11 +90,6 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 		e.clock.At(timing.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
-			r.failTransfer(e, p, failure.StageRead, err)
-			continue
-		}
-		if err := p.openBeside(&open); err != nil {
-			f.Close()
 			r.failTransfer(e, p, failure.StageRead, err)
 			continue
 		}
@@ -103,49 +121,6 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 		open = append(open, c)
 	}
 	return open, nil
-}
-
-// openBeside opens the group's primary if it has to be compared, too, and adds it to open.
-func (p *transfer) openBeside(open *[]*comparison) error {
-	l := p.beside
-	if l == nil {
-		return nil
-	}
-	p.beside = nil
-	dir, err := l.dd.handle.Acquire()
-	if err != nil {
-		return err
-	}
-	defer l.dd.handle.Release()
-	f, info, err := dir.Open(l.name)
-	if err == nil && info.ID != l.id {
-		f.Close()
-		err = errExchanged
-	}
-	if err != nil {
-		return fmt.Errorf("comparing it with %s: %w", quoteName(l.name), err)
-	}
-	*open = append(*open, &comparison{transfer: p, primary: l, file: f})
-	return nil
-}
-
-// endPrimary ends the comparison of a primary. One that differs is a conflict: it has counted as
-// up to date because of its size and time. The group's other names are not linked to it.
-func (r *run) endPrimary(e *entry, c *comparison) {
-	l, t := c.primary, c.transfer.target
-	switch {
-	case c.err != nil:
-		r.failTarget(t, l.held.Join(l.name), failure.StageRead, c.err)
-	case c.differs:
-		r.conflict(t, l.held.Join(l.name), errSameTimes)
-	default:
-		l.compared = true
-		if e.digests != nil { // those of an earlier manifest can be wrong
-			l.digests = e.digests
-		}
-		return
-	}
-	l.forget()
 }
 
 // endComparison carries out the decision for an equal file, or that for a different one. broken
@@ -189,6 +164,9 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		}
 	}
 	p.content = content{digests: e.digests, fresh: true}
+	if f := e.group.fileOf(p); f != nil {
+		f.equal = p
+	}
 	r.startAction(e, p, p.decision.equal)
 	return nil
 }
@@ -277,7 +255,6 @@ func (p *transfer) syncKept(f *fsys.File) error {
 // comparison is the state of compare for one destination's file.
 type comparison struct {
 	transfer *transfer
-	primary  *primary // nil: file has the transfer's name
 	file     *fsys.File
 	regular  bool // it is a regular file
 	differs  bool

@@ -10,85 +10,53 @@ import (
 )
 
 // This file has the steps of copying one entry, from top to bottom. Each step takes the
-// transfers that are in one state, for all destinations together, because the source is
-// read once for all of them:
-//
-//	decideAll      undecided → comparing, moving, keeping, or finished at once
-//	prepareSource  reads what the description of the source still lacks
-//	compare        comparing → moving, keeping, or finished (compare.go)
-//	unshareKept    keeping → comparing, moving, or finished as a link, if the existing file must not
-//	               get the new metadata
-//	linkDifferent  moving → finished, if the existing file differs and can become a link
-//	move           moving → finished; undecided if another process took the name (move.go)
-//	recheckKept    keeping → comparing, if the digests of an earlier run differ from what was read
-//	keepAll        keeping → finished (keep.go)
-//
-// unshareKept and recheckKept can send transfers back, so compare follows them again. In each
-// step a transfer can fail. The source's errors end the attempt.
+// transfers that are in some states, for all destinations together, because the source is
+// read once for all of them. In each step a transfer can fail. The source's errors end the attempt.
+// The names of a file with several names take the same steps, each step for all names before the
+// next one; see links.go.
+var entrySteps = [...]func(*run, *entry) error{
+	(*run).decideAll,      // undecided → moving, keeping, or finished, if needed after a comparison
+	(*run).replaceShared,  // keeping → moving, if the existing file must not get the new metadata
+	(*run).compareSkipped, // keeping → moving, keeping, or finished (links.go)
+	(*run).move,           // moving → finished; undecided if another process took the name (move.go)
+	(*run).keepAll,        // keeping → finished (keep.go)
+}
 
 // copyOnce takes the open transfers through the steps.
-func (r *run) copyOnce(e *entry, group *linkGroup) error {
-	r.decideAll(e, group)
-	if !anyOpen(e.transfers) {
-		return nil
-	}
-	if err := r.prepareSource(e); err != nil {
-		return inStage(failure.StageMetadata, err)
-	}
-	if err := r.compare(e); err != nil {
-		return err
-	}
-	if r.unshareKept(e, group) {
-		if err := r.compare(e); err != nil {
-			return err
+func (r *run) copyOnce(e *entry) error {
+	for _, step := range entrySteps {
+		if !anyOpen(e.transfers) {
+			return nil
 		}
-		r.unshareKept(e, group)
-	}
-	r.linkDifferent(e, group)
-	if err := r.move(e); err != nil {
-		return err
-	}
-	if e.recheckKept() {
-		if err := r.compare(e); err != nil {
+		if err := step(r, e); err != nil {
 			return err
 		}
 	}
-	r.keepAll(e, group)
 	return nil
 }
 
-// decideAll decides about the undecided transfers. It also makes hard links, see linkTo.
-func (r *run) decideAll(e *entry, group *linkGroup) {
+// decideAll decides about the undecided transfers, and compares the files of which the content
+// decides.
+func (r *run) decideAll(e *entry) error {
 	for p := range e.in(stateUndecided) {
 		e.clock.At(timing.Create, p.target.place())
-		r.endStep(e, p, r.decideOne(e, p, group))
+		r.endStep(e, p, r.decideOne(e, p))
 	}
+	if e.has(stateComparing) || e.has(stateKeeping) {
+		if err := r.prepareSource(e); err != nil {
+			return err
+		}
+	}
+	return r.compare(e)
 }
 
-func (r *run) decideOne(e *entry, p *transfer, group *linkGroup) error {
+func (r *run) decideOne(e *entry, p *transfer) error {
 	o, err := r.observe(e, p)
 	if err != nil {
 		return inStage(failure.StageCreate, err)
 	}
-	if group.linkable(e, p) {
-		o.linkable, o.compared = true, group.primaries[p.target.index].compared
-		linked, err := r.linkTo(e, p, group, decide(o).act)
-		if err != nil {
-			return err
-		}
-		if linked.done != outNothing {
-			p.finish(linked)
-			return nil
-		}
-		o.linkable, o.compared = false, false
-	}
+	e.group.addFile(p)
 	p.observed, p.decision = o, decide(o)
-	if act := p.decision.act; (act == actReplace || act == actCompare) && o.have == fsys.Regular && group.linkable(e, p) {
-		p.beside = group.toCompare(p)
-		if p.beside != nil && act == actReplace {
-			p.decision.act, p.decision.equal, p.decision.different = actCompare, actReplace, actReplace
-		}
-	}
 	p.content = p.decision.content
 	r.startAction(e, p, p.decision.act)
 	if e.kind == fsys.Irregular && p.open() {
@@ -139,8 +107,16 @@ func (r *run) endStep(e *entry, p *transfer, err error) {
 }
 
 // prepareSource reads the metadata that a description lacks, and prepares a regular file
-// for the way in which it is read.
+// for the way in which it is read. It does so once for each description.
 func (r *run) prepareSource(e *entry) error {
+	if e.prepared {
+		return nil
+	}
+	e.prepared = true
+	return inStage(failure.StageMetadata, r.readSource(e))
+}
+
+func (r *run) readSource(e *entry) error {
 	if e.kind != fsys.Regular {
 		return r.readSpecialXattrs(e)
 	}
@@ -158,63 +134,38 @@ func (r *run) prepareSource(e *entry) error {
 	return r.readXattrs(&e.file.Object, e.path, &e.meta)
 }
 
-// unshareKept replaces a kept file if updating its metadata would also change other names of
-// that file, or see givesRights. The replacement is a link to the group's primary, or a new file.
-// Policy "protect" replaces no file that differs, so a file whose content was not compared is
-// compared first. So are a file that is to become a link of the primary, and the primary itself,
-// see mustCompareFirst. goesBack means that a transfer has returned to stateComparing.
-func (r *run) unshareKept(e *entry, group *linkGroup) (goesBack bool) {
+// replaceShared decides to replace a kept file if updating its metadata would also change names of
+// that file that are not copied now, or see givesRights. Policy "protect" replaces no file that
+// differs, so a file whose content was not compared is compared first.
+func (r *run) replaceShared(e *entry) error {
 	for p := range e.in(stateKeeping) {
 		e.clock.At(timing.Create, p.target.place())
 		shares, err := r.sharesInode(e, p)
-		err = inStage(failure.StageMetadata, err)
-		apart := false
-		if err == nil {
-			shares = shares || r.givesRights(e, p)
-			apart, err = r.isApart(e, p, group)
-		}
-		compare := apart && mustCompareFirst(e, p, group) ||
-			shares && r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh
+		shares = shares || err == nil && r.givesRights(e, p)
 		switch {
-		case compare:
-			if apart {
-				p.beside = group.toCompare(p)
-			}
-			p.decision = p.decision.compareInstead()
-			p.become(stateComparing)
-			goesBack = true
-		case shares:
-			var linked bool
-			if linked, err = r.linkKept(e, p, group); !linked && err == nil {
-				p.become(stateMoving)
-			}
+		case !shares:
+		case r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh:
+			p.compareInstead()
+			p.decision.equal = actReplace
+		default:
+			p.become(stateMoving)
 		}
-		r.endStep(e, p, err)
+		r.endStep(e, p, inStage(failure.StageMetadata, err))
 	}
-	return goesBack
+	return r.compare(e)
 }
 
-// linkDifferent replaces existing files by links to the group's primary where that was compared,
-// or where a comparison has shown that they differ.
-func (r *run) linkDifferent(e *entry, group *linkGroup) {
-	for p := range e.in(stateMoving) {
-		compared := p.decision.equal == actReplace || p.decision.act == actCompare && !p.content.fresh
-		if !compared || !group.linkable(e, p) {
-			continue
-		}
-		e.clock.At(timing.Create, p.target.place())
-		linked, err := r.linkTo(e, p, group, actReplace)
-		if linked.done != outNothing {
-			p.finish(linked)
-		}
-		r.endStep(e, p, err)
-	}
-}
-
-// move copies the entry to the destinations of the transfers in stateMoving.
+// move links or copies the entry to the destinations of the transfers in stateMoving.
 func (r *run) move(e *entry) error {
+	r.link(e)
 	movers := slices.Collect(e.in(stateMoving))
-	if e.kind == fsys.Regular && !r.opts.DryRun && len(movers) > 0 {
+	if len(movers) == 0 {
+		return nil
+	}
+	if err := r.prepareSource(e); err != nil {
+		return err
+	}
+	if e.kind == fsys.Regular && !r.opts.DryRun {
 		return r.moveData(e, movers)
 	}
 	if r.opts.DryRun && e.kind == fsys.Regular {
@@ -238,24 +189,19 @@ func (r *run) move(e *entry) error {
 	return nil
 }
 
-// recheckKept checks the transfers that would keep the digests of an earlier run. If these differ
-// from the digests that this run has computed, the transfer returns to stateComparing, and goesBack
-// is true.
-func (e *entry) recheckKept() (goesBack bool) {
+// keepAll finishes the transfers whose existing file has the source's content. A file that would
+// keep digests of an earlier run is compared if this run has computed other ones.
+func (r *run) keepAll(e *entry) error {
 	for p := range e.in(stateKeeping) {
 		if e.contradicts(p.content.digests) {
-			p.decision = p.decision.compareInstead()
-			p.content = content{}
-			p.become(stateComparing)
-			goesBack = true
+			p.compareInstead()
 		}
 	}
-	return goesBack
-}
-
-// keepAll finishes the transfers whose existing file has the source's content.
-func (r *run) keepAll(e *entry, group *linkGroup) {
-	for p := range e.in(stateKeeping) {
-		r.endStep(e, p, r.keep(e, p, group))
+	if err := r.compare(e); err != nil {
+		return err
 	}
+	for p := range e.in(stateKeeping) {
+		r.endStep(e, p, r.keep(e, p))
+	}
+	return nil
 }

@@ -40,8 +40,6 @@ type observation struct {
 	sameNode bool // two entries without data are equal: links with one target, devices with one number
 	ours     bool // this run created the existing entry, perhaps from an earlier state of the source
 	sealed   bool // the destination is a complete bag
-	linkable bool // the destination has a copy of the file under another name, to which this one can be linked
-	compared bool // of linkable: this run has written that copy, or compared it with the source
 
 	journal   journalView
 	line      hash.Digests // of the previous manifests; see catalog.Kept
@@ -142,12 +140,9 @@ func decideUnsealed(o observation) decision {
 			d = o.listedBefore(d)
 		case o.journal.suspect:
 			d = o.suspectBefore(d)
-		case d.act == actKeep && o.hashing && !o.linkable: // a link has the line of the name that it is linked to
+		case d.act == actKeep && o.hashing:
 			d = o.keepLine()
 		}
-	}
-	if o.linkable && o.compared && d.act == actCompare && d.different == actReplace {
-		return decision{act: actReplace} // no comparison is needed: the new link has the source's content
 	}
 	return d
 }

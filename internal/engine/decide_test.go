@@ -91,8 +91,8 @@ var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOther
 	"?keep:conflict": {"keep", "?keep:replace", ""},
 }
 
-// The test covers every combination of the policy, the existing entry, the earlier line, the
-// records of an interrupted run's journal, and hard links. The rules are in docs/overwriting.md
+// The test covers every combination of the policy, the existing entry, the earlier line, and the
+// records of an interrupted run's journal. The rules are in docs/overwriting.md
 // and docs/manifest.md.
 func TestDecideEveryCombination(t *testing.T) {
 	t.Parallel()
@@ -108,11 +108,11 @@ func TestDecideEveryCombination(t *testing.T) {
 			files := s.src.Kind == fsys.Regular && s.have.Kind == fsys.Regular
 			for what, journal := range journals {
 				for _, lineIs := range []string{"none", "meets", "contradicts"} {
-					for bits := range 16 {
-						hashing, ours, linkable, compared := bits&1 != 0, bits&2 != 0, bits&4 != 0, bits&8 != 0
-						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, ours, linkable, compared)
+					for bits := range 4 {
+						hashing, ours := bits&1 != 0, bits&2 != 0
+						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, ours)
 						o := s.observed(Options{Policy: policy})
-						o.hashing, o.ours, o.linkable, o.compared, o.journal = hashing, ours, linkable, compared, journal
+						o.hashing, o.ours, o.journal = hashing, ours, journal
 						if lineIs != "none" {
 							o.line, o.lineHolds = line, lineIs == "meets"
 						}
@@ -130,14 +130,10 @@ func TestDecideEveryCombination(t *testing.T) {
 							want = afterInterruption[word].suspectSameSize
 						case suspect:
 							want = afterInterruption[word].suspectOtherSize
-						case files && hashing && word == "keep" && linkable: // its line is that of the other name
 						case files && hashing && word == "keep" && lineIs == "meets":
 							known.digests = line
 						case files && hashing && word == "keep":
 							want = "?keep:conflict"
-						}
-						if linkable && compared && strings.HasSuffix(want, ":replace") {
-							want = "replace"
 						}
 
 						d := decide(o)
@@ -167,9 +163,9 @@ func TestDecideEveryCombination(t *testing.T) {
 			}
 		}
 	}
-	require.Equal(t, 19*6*5*3*16, cases)
+	require.Equal(t, 19*6*5*3*4, cases)
 	require.Equal(t, "create", spell(decide(observation{})), "nothing has the name")
-	require.Equal(t, "create", spell(decide(observation{linkable: true, ours: true})), "nor is it there any more")
+	require.Equal(t, "create", spell(decide(observation{ours: true})), "nor is it there any more")
 }
 
 // The policies of SPEC without anything else, by situation.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -55,7 +56,7 @@ type run struct {
 	devices   []*device
 	gauge     *pipe.Gauge
 	largest   atomic.Int64 // bytes of the largest file met
-	links     linkGroups
+	linked    linkedNames
 	names     maphash.Seed    // of all name sets
 	manifests *catalog.Source // that the source holds
 	histories *histories      // nil without Options.MHL
@@ -66,13 +67,14 @@ type run struct {
 	undone    undone // only the collector uses it until run.awaitCollector returns
 
 	bagMode      bagMode
-	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
-	validates    bool             // the source is a bag, and is validated
-	payload      bag.Oxum         // what was read of the payload of a source that is a bag; only the collector uses it
-	held         *heldDeclaration // nil if the source has no valid bagit.txt
-	emptyDirs    fewNames         // of the source; only the collector uses it
-	late         []job            // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.awaitCollector returns
-	warned       kindSet          // warnings that concern the whole run and were reported
+	listedHashes int                // how many of the hashes, counted from the first, have manifests at the destinations
+	validates    bool               // the source is a bag, and is validated
+	payload      bag.Oxum           // what was read of the payload of a source that is a bag; only the collector uses it
+	held         *heldDeclaration   // nil if the source has no valid bagit.txt
+	emptyDirs    fewNames           // of the source; only the collector uses it
+	late         []job              // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.awaitCollector returns
+	unlinked     sharedSet[fsys.ID] // files at destinations that had several names and have lost one of them in this run
+	warned       kindSet            // warnings that concern the whole run and were reported
 }
 
 // job is one entry of the source for a worker. Its directory is held.
@@ -219,7 +221,7 @@ func (r *run) prepare(begun time.Time) {
 		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, o.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.links.groups, r.links.pendingLinks = map[fsys.ID]*linkGroup{}, newPendingLinks(len(r.route.Destinations), o.pendingLinksMemory, r.newPendingLinksFile)
+	r.linked.names = extsort.New(r.newSpill, o.linkedMemory)
 	r.jobs = make(chan job, jobsAhead)
 	r.undone = r.newUndone()
 }
@@ -274,11 +276,11 @@ func (r *run) work() {
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
 	r.copyLate()
+	r.copyLinked()
 	r.mode.findAbsent(r)
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
-	r.links.pendingLinks.close()                    // the other names of these files are not in the tree
 	for _, t := range r.targets {
 		r.adoptRoot(t)
 	}

@@ -31,6 +31,7 @@ type entry struct {
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // the content does not match expected, and that was reported
 	memory    []transfer          // the elements that transfers points to, one for each destination
+	group     *linkGroup          // nil unless all names of a file are copied together
 	tracked   bool                // a checkpoint may still read the transfers, so the memory of the entry must not be used again
 
 	description
@@ -49,6 +50,8 @@ type description struct {
 	resumed int64          // bytes that an interrupted run had written already
 	evict   *pipe.Eviction // drops the file from the page cache behind the reading; nil if the cache is left alone
 	direct  bool           // the file is read with O_DIRECT
+
+	prepared bool // meta is complete
 }
 
 // maxAttempts limits how often a file that keeps changing is read. It also limits the rounds
@@ -76,11 +79,18 @@ func (r *run) process(e *entry) {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
-	if r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" {
-		r.processLinked(e) // the group may keep the entry
-		return
+	several := r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == ""
+	if several != r.linked.likely.Load() {
+		r.linked.likely.Store(several)
 	}
-	r.copyEntry(e, nil)
+	if several {
+		e.close()
+		if r.collectLinked(e) {
+			r.entries.Put(e)
+			return
+		}
+	}
+	r.copyEntry(e)
 	e.close()
 	if !e.tracked {
 		r.entries.Put(e)
@@ -88,10 +98,10 @@ func (r *run) process(e *entry) {
 }
 
 // openSource describes the entry, and opens it if it is a regular file whose content is
-// certainly needed. It checks the type again, because another entry may have got the name
+// certainly needed now. It checks the type again, because another entry may have got the name
 // since the listing.
 func (r *run) openSource(e *entry) error {
-	open := e.kind == fsys.Regular && !r.mayBeUpToDate(e)
+	open := e.kind == fsys.Regular && e.group == nil && !r.linked.likely.Load() && !r.mayBeUpToDate(e)
 	e.clock.At(timing.Read, timing.Source)
 	e.meta = metadata{}
 	dir, err := e.dir.Acquire()
@@ -185,19 +195,20 @@ var (
 	errSourceChanged = errors.New("the source changed")
 )
 
-// copyEntry copies the entry to all destinations and sends the result to the collector. group
-// is nil unless the entry has several names: at a destination that has the file under another
-// name already, the entry becomes a hard link to it.
-func (r *run) copyEntry(e *entry, group *linkGroup) {
+// copyEntry copies the entry to all destinations and sends the result to the collector.
+func (r *run) copyEntry(e *entry) {
 	defer r.sendResult(e)
 	if r.findExpected(e); e.broken {
 		return
 	}
-	if group != nil && group.broken && !e.expected.Any() {
-		r.reportBroken(e, fmt.Errorf("%w, by another name of the same file", errBroken))
-		return
-	}
 	defer e.release()
+	r.newTransfers(e)
+	r.repeat(e, r.attempt(e))
+}
+
+// newTransfers adds a transfer to each destination that has the entry's directory. The caller
+// releases the directories.
+func (r *run) newTransfers(e *entry) {
 	for i, dd := range e.dir.State.(destDirs) {
 		e.clock.At(timing.Create, dd.target.place())
 		dir, ok := dd.acquire(r)
@@ -208,18 +219,34 @@ func (r *run) copyEntry(e *entry, group *linkGroup) {
 		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.name)} // a single file may get another name
 		e.transfers = append(e.transfers, p)
 	}
-	err := r.attempt(e, group)
+}
+
+// repeat attempts to copy the entry again as long as err, the result of the last attempt, is
+// errSourceChanged. It reports any other error.
+func (r *run) repeat(e *entry, err error) {
 	for errors.Is(err, errSourceChanged) {
 		if err = r.describeAgain(e); err == nil {
-			err = r.attempt(e, group)
+			err = r.attempt(e)
 		}
 	}
+	r.failEntry(e, err)
+}
+
+// failEntry reports an error about the source, if it is not nil, and fails the open transfers.
+func (r *run) failEntry(e *entry, err error) {
 	if err != nil {
 		stage, err := splitStage(err)
 		r.failSource(e, stage, err)
 	}
-	if group != nil {
-		r.afterLinked(e, group)
+}
+
+// acquire opens the directories of the transfers again after release.
+func (r *run) acquire(e *entry) {
+	for _, p := range e.transfers {
+		var ok bool
+		if p.dir, ok = p.dd.acquire(r); !ok && p.open() {
+			p.become(stateFailed)
+		}
 	}
 }
 
@@ -234,22 +261,24 @@ func (e *entry) release() {
 // another process creates an entry with the name meanwhile, the next round decides about that
 // transfer again. The error is about the source: errSourceChanged if the file changed during the
 // attempt.
-func (r *run) attempt(e *entry, group *linkGroup) error {
+func (r *run) attempt(e *entry) error {
 	e.attempts++
 	for round := 0; round < maxAttempts && anyOpen(e.transfers); round++ {
-		if err := r.copyOnce(e, group); err != nil {
+		if err := r.copyOnce(e); err != nil {
 			return err
 		}
 	}
-	if group != nil && group.contradicted(e) {
-		return errSourceChanged
-	}
+	r.failOpen(e)
+	return nil
+}
+
+// failOpen fails the transfers whose name other processes have taken again and again.
+func (r *run) failOpen(e *entry) {
 	for _, p := range e.transfers {
 		if p.open() {
 			r.failTransfer(e, p, failure.StageCommit, errExchanged)
 		}
 	}
-	return nil
 }
 
 // describeAgain replaces the description by one of the present state, and makes all transfers

@@ -22,22 +22,24 @@ import (
 func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	t.Parallel()
 	dir := treetest.MemoryDir(t)
-	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
+	src, first, second := filepath.Join(dir, "src"), filepath.Join(dir, "first"), filepath.Join(dir, "second")
 	require.NoError(t, os.Mkdir(src, 0o777))
 	require.NoError(t, os.WriteFile(filepath.Join(src, "a"), []byte("good"), 0o666))
-	require.NoError(t, os.WriteFile(filepath.Join(src, "m"), []byte("other"), 0o666))
 	require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
 	evil := filepath.Join(dir, "evil")
 	require.NoError(t, os.WriteFile(evil, []byte("evil"), 0o666))
+	links := 0
 	sys := faultfs.New(func(op fsys.Op, name string) error {
-		if op == fsys.OpOpen && name == "m" { // "a" is done, "z" is not
-			return os.Rename(evil, filepath.Join(dst, "a"))
+		if op == fsys.OpLink && name == "z" {
+			if links++; links == 1 { // at the first destination; "a" is done everywhere
+				return os.Rename(evil, filepath.Join(second, "a"))
+			}
 		}
 		return nil
 	})
 	var failed []string
 	o := &Options{
-		Source: src, Targets: []string{dst}, Hashes: []hash.Algorithm{hash.SHA256},
+		Source: src, Targets: []string{first, second}, Hashes: []hash.Algorithm{hash.SHA256},
 		Preserve: PreserveAll, Sync: SyncNone, Workers: 1, FS: sys,
 		Report: func(e Event) {
 			if e.Kind == EventFailed {
@@ -49,7 +51,10 @@ func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 1, summary.Errors)
 	require.Equal(t, []string{"z"}, failed)
-	require.NoFileExists(t, filepath.Join(dst, "z"))
+	linked, err := os.ReadFile(filepath.Join(first, "z"))
+	require.NoError(t, err)
+	require.Equal(t, "good", string(linked))
+	require.NoFileExists(t, filepath.Join(second, "z"))
 }
 
 // Another process creates a link at the destination's path between the check and the creation.

@@ -51,12 +51,16 @@ func (r *run) findExpected(e *entry) {
 // checkExpected reports whether digests, which were computed from the source, match the source's
 // own manifests. If not, it sends the mismatch to the collector, once for each entry.
 func (r *run) checkExpected(e *entry, digests hash.Digests) bool {
-	if e.broken || e.expected.Met(digests) {
+	isOther := !e.expected.Any() && e.group.refutes(digests)
+	if e.broken || e.expected.Met(digests) && !isOther {
 		return !e.broken
 	}
 	e.broken = true
 	err := errBroken
-	if e.expected.Disputed() {
+	switch {
+	case isOther:
+		err = fmt.Errorf("%w, by another name of the same file", errBroken)
+	case e.expected.Disputed():
 		err = fmt.Errorf("%w, which lists it with different digests", errBroken)
 	}
 	r.reportBroken(e, err)

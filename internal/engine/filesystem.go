@@ -31,7 +31,6 @@ type fileSystem struct {
 	sharesSyncErrors bool // a sync of one file returns errors about others
 
 	followsLinks answer // setting metadata of a symbolic link changes the file that it points to
-	showsLinks   answer // hard links have one inode number
 
 	lacks kindSet // kinds of metadata that the file system cannot store
 }

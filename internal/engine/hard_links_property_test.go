@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -89,25 +92,226 @@ func (l linkTree) change(t *rapid.T, name string) {
 	}
 }
 
-// Trees with hard links are changed at random on both sides, and copied. No name loses right
-// content. A name gets no content but that of the source; where size and time made the run trust a
-// file with other content, a new name may get that.
-func TestCopiesOfHardLinksLoseNothing(t *testing.T) {
+// copyTo makes a copy of the tree with equal hard links, and with its manifest.
+func (l linkTree) copyTo(t require.TestingT, to linkTree) {
+	require.NoError(t, os.MkdirAll(to.path("d"), 0o755)) //nolint:gosec // a test's
+	files := l.state(t)
+	for i, name := range linkNames {
+		f, exists := files[name]
+		if !exists {
+			continue
+		}
+		first := slices.IndexFunc(linkNames, func(other string) bool { return f.same(files[other]) })
+		if first < i {
+			require.NoError(t, os.Link(to.path(linkNames[first]), to.path(name)))
+			continue
+		}
+		require.NoError(t, os.WriteFile(to.path(name), []byte(f.content), 0o644)) //nolint:gosec // a test's
+		require.NoError(t, os.Chtimes(to.path(name), f.mtime, f.mtime))
+	}
+	d, err := os.Stat(l.path("d"))
+	require.NoError(t, err)
+	require.NoError(t, os.Chtimes(to.path("d"), d.ModTime(), d.ModTime()))
+	if lines, err := os.ReadFile(l.path("SHA256SUMS")); err == nil {
+		require.NoError(t, os.WriteFile(to.path("SHA256SUMS"), lines, 0o644)) //nolint:gosec // a test's
+	}
+}
+
+// lines returns the manifest of the tree: the digests by name.
+func (l linkTree) lines(t require.TestingT) map[string]string {
+	b, err := os.ReadFile(l.path("SHA256SUMS"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]string{}
+	}
+	require.NoError(t, err)
+	lines := map[string]string{}
+	for line := range strings.Lines(string(b)) {
+		digest, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "  ")
+		lines[name] = digest
+	}
+	return lines
+}
+
+// linkVerdict is what happens to one name.
+type linkVerdict int
+
+const (
+	isLeft     linkVerdict = iota // stays as it is, because of policy "never" or a conflict
+	isSkipped                     // stays as it is, because it is up to date by size and time
+	isEqual                       // was compared equal; gets the source's metadata
+	isMoved                       // is created, or gets a new file
+	isConflict                    // stays as it is, and is reported
+)
+
+// linkOracle judges a copy of hard links by the rules of docs/overwriting.md.
+type linkOracle struct {
+	policy   Policy
+	hashing  bool
+	src, dst map[string]linkFile // before the run
+	lines    map[string]string   // of the destination, before the run
+}
+
+// policyOf applies the overwrite policy to one name.
+func (o *linkOracle) policyOf(name string) linkVerdict {
+	want := o.src[name]
+	have, exists := o.dst[name]
+	sameSize, sameTime, same := len(have.content) == len(want.content), have.mtime.Equal(want.mtime), have.content == want.content
+	cautious := o.policy == PolicyDefault || o.policy == PolicyProtect
+	switch {
+	case !exists:
+		return isMoved
+	case o.policy == PolicyNever:
+		return isLeft
+	case o.policy == PolicyAlways:
+		return isMoved
+	case o.policy != PolicyChecksum && sameSize && sameTime:
+		if o.hashing && o.lines[name] == "" {
+			return o.compare(name)
+		}
+		return isSkipped
+	case o.policy != PolicyUpdate && same:
+		return isEqual
+	case o.policy == PolicyProtect, cautious && have.mtime.After(want.mtime):
+		return isConflict
+	}
+	return isMoved
+}
+
+// compare judges a file that is up to date by size and time, and is compared.
+func (o *linkOracle) compare(name string) linkVerdict {
+	switch {
+	case o.dst[name].content == o.src[name].content:
+		return isEqual
+	case o.policy != PolicyProtect && o.lines[name] == sha(o.src[name].content):
+		return isMoved // it is damaged
+	}
+	return isConflict
+}
+
+// isShared reports whether the existing file of the name also has a name outside its group.
+func (o *linkOracle) isShared(name string) bool {
+	for other, have := range o.dst {
+		if have.same(o.dst[name]) && !o.src[other].same(o.src[name]) {
+			return true
+		}
+	}
+	return false
+}
+
+// judge returns the verdicts about the names of one file of the source.
+func (o *linkOracle) judge(names []string) map[string]linkVerdict {
+	verdicts := map[string]linkVerdict{}
+	changes, digests := false, false
+	for _, name := range names {
+		v := o.policyOf(name)
+		_, exists := o.dst[name]
+		digests = digests || exists && o.hashing && (v == isEqual || v == isConflict && len(o.dst[name].content) == len(o.src[name].content))
+		if v == isEqual && !o.dst[name].mtime.Equal(o.src[name].mtime) && o.isShared(name) {
+			v = isMoved
+		}
+		verdicts[name] = v
+		changes = changes || v == isMoved
+	}
+	for _, name := range names {
+		contradicted := digests && o.lines[name] != sha(o.src[name].content)
+		if verdicts[name] == isSkipped && (changes || contradicted) {
+			verdicts[name] = o.compare(name)
+		}
+	}
+	return verdicts
+}
+
+// check judges the state after a run, and its conflicts and lines.
+func (o *linkOracle) check(t require.TestingT, have map[string]linkFile, lines map[string]string, conflicts map[string]bool) {
+	for _, name := range linkNames {
+		if _, wanted := o.src[name]; !wanted {
+			require.Equal(t, o.dst[name].info != nil, have[name].info != nil, name)
+			require.True(t, o.dst[name].info == nil || o.dst[name].equal(have[name]), "%s is not in the source", name)
+			require.Equal(t, o.lines[name] != "" && have[name].info != nil, lines[name] != "", "the line of %s", name)
+			continue
+		}
+		names := slices.DeleteFunc(slices.Clone(linkNames), func(other string) bool { return !o.src[other].same(o.src[name]) })
+		verdicts := o.judge(names)
+		changes := slices.ContainsFunc(names, func(other string) bool { return verdicts[other] == isMoved })
+		v := verdicts[name]
+		old, source, now := o.dst[name], o.src[name], have[name]
+		require.Equal(t, v == isConflict, conflicts[name], "conflict of %s", name)
+		if v == isLeft || v == isSkipped || v == isConflict {
+			require.True(t, old.same(now), "%s is replaced", name)
+			require.Equal(t, old.content, now.content, name)
+			require.Equal(t, o.lines[name], lines[name], "the line of %s", name)
+			continue
+		}
+		require.Equal(t, source.content, now.content, name)
+		require.True(t, source.mtime.Equal(now.mtime), "the time of %s", name)
+		if o.hashing {
+			require.Equal(t, sha(source.content), lines[name], "the line of %s", name)
+		}
+		require.True(t, changes || old.same(now), "%s is replaced", name)
+		for _, other := range names {
+			if w := verdicts[other]; changes && (w == isMoved || w == isEqual) {
+				require.True(t, now.same(have[other]), "%s and %s are one file", name, other)
+			}
+		}
+		if o.policy == PolicyNever || o.policy == PolicyAlways {
+			for other, was := range o.dst {
+				require.False(t, was.same(now), "%s is a link of the old file %s", name, other)
+			}
+		}
+	}
+}
+
+// linkRun is the outcome of a run.
+type linkRun struct {
+	counts    []int64
+	dst       Counts
+	actions   map[string]string
+	conflicts map[string]bool
+}
+
+func runLinks(t require.TestingT, o Options) linkRun {
+	var mu sync.Mutex
+	out := linkRun{actions: map[string]string{}, conflicts: map[string]bool{}}
+	o.Report = func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch e.Kind {
+		case EventConflict:
+			out.conflicts[e.Path] = true
+		case EventCopied, EventSkipped:
+			if e.Entry != fsys.Directory {
+				out.actions[e.Path] = e.Action
+			}
+		}
+	}
+	s, err := Run(context.Background(), &o, new(counters.Set))
+	require.NoError(t, err)
+	require.Zero(t, s.Errors)
+	out.counts, out.dst = []int64{s.Files, s.HardLinks, s.Skipped, s.Conflicts, s.Mismatches}, s.Targets[0].Counts
+	return out
+}
+
+// Trees with hard links are changed at random on both sides, and copied. An oracle judges the result.
+// It does not depend on the number of workers; a dry run reports the same and changes nothing; and a
+// repetition changes nothing.
+func TestCopiesOfHardLinks(t *testing.T) {
 	t.Parallel()
 	base := treetest.MemoryDir(t)
 	runs := 0
 	rapid.Check(t, func(t *rapid.T) {
 		runs++
 		src, dst := linkTree(filepath.Join(base, fmt.Sprint(runs, "s"))), linkTree(filepath.Join(base, fmt.Sprint(runs, "d")))
-		defer os.RemoveAll(string(src)) //nolint:errcheck // only disk space
-		defer os.RemoveAll(string(dst)) //nolint:errcheck // only disk space
+		twin := dst + "-twin"
+		defer os.RemoveAll(string(src))  //nolint:errcheck // only disk space
+		defer os.RemoveAll(string(dst))  //nolint:errcheck // only disk space
+		defer os.RemoveAll(string(twin)) //nolint:errcheck // only disk space
 		names := rapid.SliceOfN(rapid.SampledFrom(linkNames), 1, 8)
 		require.NoError(t, os.MkdirAll(src.path("d"), 0o755)) //nolint:gosec // a test's
+		require.NoError(t, os.MkdirAll(dst.path("d"), 0o755)) //nolint:gosec // a test's
 		for _, name := range names.Draw(t, "names of the source") {
 			src.change(t, name)
 		}
 		o := options(string(src), string(dst))
-		o.Workers = rapid.SampledFrom([]int{1, 3}).Draw(t, "workers")
 		if rapid.IntRange(0, 3).Draw(t, "hashes") == 0 {
 			o.Hashes = []hash.Algorithm{}
 		}
@@ -123,84 +327,46 @@ func TestCopiesOfHardLinksLoseNothing(t *testing.T) {
 				dst.change(t, name)
 			}
 			o.Policy = rapid.SampledFrom(allPolicies()).Draw(t, "policy")
-			copyHardLinks(t, o, src, dst)
+			require.NoError(t, os.RemoveAll(string(twin)))
+			dst.copyTo(t, twin)
+			judgeLinks(t, o, src, dst, twin)
 		}
 	})
 }
 
-// copyHardLinks copies src to dst and checks the result.
-func copyHardLinks(t *rapid.T, o Options, src, dst linkTree) {
-	want, was := src.state(t), dst.state(t)
+// judgeLinks copies src to dst with one worker and to twin, which equals dst, with eight.
+func judgeLinks(t *rapid.T, o Options, src, dst, twin linkTree) {
+	was := dst.state(t)
+	oracle := &linkOracle{policy: o.Policy, hashing: len(o.Hashes) > 0, src: src.state(t), dst: was, lines: dst.lines(t)}
 	o.DryRun = true
-	_, err := Run(t.Context(), &o, new(counters.Set))
-	require.NoError(t, err)
+	o.Workers = rapid.SampledFrom([]int{1, 8}).Draw(t, "workers of the dry run")
+	dry := runLinks(t, o)
 	require.True(t, maps.EqualFunc(was, dst.state(t), linkFile.equal), "a dry run changes nothing")
-	o.DryRun = false
-	var mu sync.Mutex
-	conflicts := map[string]bool{}
-	o.Report = func(e Event) {
-		mu.Lock()
-		defer mu.Unlock()
-		if e.Kind == EventConflict {
-			conflicts[e.Path] = true
-		}
-	}
-	summary, err := Run(t.Context(), &o, new(counters.Set))
-	require.NoError(t, err)
-	require.Zero(t, summary.Errors)
+	o.DryRun, o.Workers = false, 1
+	out := runLinks(t, o)
+	require.Equal(t, out, dry, "a dry run")
 	have := dst.state(t)
+	oracle.check(t, have, dst.lines(t), out.conflicts)
 
-	trusted := map[string]bool{} // contents that size and time make right, by the source's file
-	quick := func(name string) bool {
-		old, exists := was[name]
-		return exists && len(old.content) == len(want[name].content) && old.mtime.Equal(want[name].mtime) &&
-			(o.Policy == PolicyDefault || o.Policy == PolicyProtect || o.Policy == PolicyUpdate)
-	}
-	for name := range want {
-		if quick(name) || o.Policy == PolicyNever {
-			for other := range want {
-				if want[other].same(want[name]) {
-					trusted[other+was[name].content] = true
-				}
-			}
-		}
-	}
-	for _, name := range linkNames {
-		source, wanted := want[name]
-		old, existed := was[name]
-		now, exists := have[name]
-		switch {
-		case !wanted:
-			require.Equal(t, existed, exists, name)
-			require.Equal(t, old.content, now.content, name)
-			continue
-		case !exists:
-			require.Fail(t, "it is missing", name)
-		case existed && old.content == source.content:
-			require.Equal(t, source.content, now.content, "%s loses the right content", name)
-		case existed && (o.Policy == PolicyNever || o.Policy == PolicyProtect):
-			require.Equal(t, old.content, now.content, "%s is replaced", name)
-		case conflicts[name]:
-			require.Equal(t, old.content, now.content, "%s is replaced", name)
-		case existed && quick(name):
-			require.Contains(t, []string{old.content, source.content}, now.content, name)
-		case existed:
-			require.Equal(t, source.content, now.content, name)
-		case now.content != source.content:
-			require.True(t, trusted[name+now.content], "%s: new, with the content %q", name, now.content)
-		}
-		if o.Policy == PolicyNever && existed {
-			require.True(t, old.same(now), "%s is not touched", name)
-		}
-	}
-	if len(conflicts) > 0 || o.Policy == PolicyNever {
-		return
-	}
+	many := o
+	many.Targets, many.Workers = []string{string(twin)}, 8
+	require.Equal(t, out, runLinks(t, many), "eight workers")
+	other := twin.state(t)
 	for _, a := range linkNames {
+		require.Equal(t, have[a].content, other[a].content, a)
+		require.True(t, have[a].mtime.Equal(other[a].mtime), a)
 		for _, b := range linkNames {
-			if _, wanted := want[a]; wanted && want[a].same(want[b]) {
-				require.True(t, have[a].same(have[b]), "%s and %s are one file", a, b)
-			}
+			require.Equal(t, have[a].same(have[b]), other[a].same(other[b]), "%s and %s", a, b)
 		}
+	}
+	require.Equal(t, dst.lines(t), twin.lines(t))
+
+	lines := dst.lines(t)
+	again := runLinks(t, o)
+	require.Equal(t, lines, dst.lines(t), "a repetition")
+	if o.Policy != PolicyAlways {
+		require.True(t, maps.EqualFunc(have, dst.state(t), linkFile.equal), "a repetition changes nothing")
+		require.Zero(t, again.counts[0], "a repetition copies nothing")
+		require.Zero(t, again.counts[1], "a repetition links nothing")
 	}
 }

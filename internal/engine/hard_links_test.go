@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -74,9 +75,9 @@ func TestNamesOfOneFileStayOneFileWhenTheMetadataChanges(t *testing.T) {
 }
 
 // At the destination, one name of a file has become a separate file of the same size and time with
-// other content. Perhaps another name is a separate file with another time. Whichever name the
-// walk meets first, no name with the right content loses it. The damaged file becomes a link of
-// the others, or it is reported.
+// other content. Perhaps another name is a separate file with another time. As long as no name is
+// created or replaced, the damaged file is not read. A new name makes it compared: it becomes a link
+// of the others, or a conflict. No name with the right content loses it.
 func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "d/b", "d/c", "e"}
@@ -116,9 +117,8 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 							replace(touched, "right", at.Add(-time.Hour))
 						}
 
-						var summary *Summary
-						for range 3 {
-							summary, err = Run(t.Context(), &o, new(counters.Set))
+						check := func() *Summary {
+							summary, err := Run(t.Context(), &o, new(counters.Set))
 							require.NoError(t, err)
 							require.Zero(t, summary.Errors)
 							for _, name := range names {
@@ -126,14 +126,22 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 									require.Equal(t, "right", read(t, filepath.Join(dst, name)), name)
 								}
 							}
+							return summary
 						}
+						if policy != PolicyUpdate || touched == "" { // otherwise the touched file is replaced
+							require.Zero(t, check().Conflicts)
+							require.Equal(t, "wrong", read(t, filepath.Join(dst, damaged)))
+						}
+						require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "d/new")))
+						summary := check()
+						require.Equal(t, "right", read(t, filepath.Join(dst, "d/new")))
 						kept := 0
 						if read(t, filepath.Join(dst, damaged)) == "wrong" {
 							kept = 1
 						} else {
 							require.NotEqual(t, PolicyProtect, policy)
 						}
-						require.EqualValues(t, kept, summary.Conflicts, "each run reports it")
+						require.EqualValues(t, kept, summary.Conflicts)
 						var files []os.FileInfo // that differ
 						for _, name := range names {
 							info, err := os.Stat(filepath.Join(dst, name))
@@ -185,6 +193,32 @@ func TestLinksAfterAKill(t *testing.T) {
 			if t.Failed() || calls.Load() < n {
 				require.False(t, t.Failed(), "operation %d", n)
 				break
+			}
+		}
+	}
+}
+
+// The source's manifest refutes the content under one name. No name is copied that the manifest does not
+// list with the right digest, whatever the order of the names is.
+func TestAManifestRefutesOneOfSeveralNames(t *testing.T) {
+	t.Parallel()
+	for _, refuted := range []string{"a", "m", "z"} {
+		for _, workers := range []int{1, 8} {
+			src, dst := sourceAndDestination(t)
+			write(t, src, "a", []byte("content"), since)
+			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "m")))
+			require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
+			listed := map[string]string{"a": "m", "m": "z", "z": "a"}[refuted]
+			lines := []string{sha("content") + "  " + listed + "\n", sha("other") + "  " + refuted + "\n"}
+			slices.SortFunc(lines, func(x, y string) int { return strings.Compare(x[64:], y[64:]) })
+			write(t, src, "SHA256SUMS", []byte(strings.Join(lines, "")), since)
+			o := options(src, dst)
+			o.Workers = workers
+			s, err := Run(t.Context(), &o, new(counters.Set))
+			require.NoError(t, err)
+			require.EqualValues(t, 2, s.Mismatches)
+			for _, name := range []string{"a", "m", "z"} {
+				require.Equal(t, name == listed, fileExists(filepath.Join(dst, name)), "%s is refuted: %s", refuted, name)
 			}
 		}
 	}

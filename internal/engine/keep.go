@@ -10,15 +10,15 @@ import (
 )
 
 // sharesInode reports whether setting the source's metadata on an up-to-date file would change
-// other names of that file. A new file must replace it then. Equal link counts at source and
-// destination do not help, because the other names may be different ones.
+// names of that file other than those of the entry's group. A new file must replace it then. Equal
+// link counts at source and destination do not help, because the names may be different ones.
 func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	src, have := e.meta.info, p.have
 	names := uint64(1)
-	if e.meta.unread { // this file may have attributes that the run cannot read and could not give to a new file
-		names = max(src.Nlink, 1)
+	if f := e.group.fileOf(p); f != nil {
+		names = f.names
 	}
-	if have.Nlink <= names {
+	if have.Nlink <= names && !r.unlinked.has(have.ID) {
 		return false, nil
 	}
 	if r.differs(p.dd.system, src, have) {
@@ -101,40 +101,23 @@ func (r *run) timeDiffers(s *fileSystem, src, have fsys.Info) bool {
 }
 
 // keep finishes a transfer whose file has the source's content. It brings the metadata up to
-// date. If the source's file is a hard link and the destination's is not, keep replaces it by
-// a link. If that fails, keep reports the error, and the file still counts as up to date.
-func (r *run) keep(e *entry, p *transfer, group *linkGroup) error {
+// date, once if several names of a group are this file.
+func (r *run) keep(e *entry, p *transfer) error {
 	res := targetResult{done: outUpToDate, content: p.content}
-	e.clock.At(timing.Commit, p.target.place())
-	changed, err := r.refresh(p, &e.meta)
-	if err != nil {
-		return inStage(failure.StageMetadata, err)
+	f := e.group.fileOf(p)
+	if f == nil || !f.refreshed {
+		e.clock.At(timing.Commit, p.target.place())
+		changed, err := r.refresh(p, &e.meta)
+		if err != nil {
+			return inStage(failure.StageMetadata, err)
+		}
+		if changed {
+			res.done = outRefreshed
+		}
 	}
-	if changed {
-		res.done = outRefreshed
+	if f != nil {
+		f.refreshed = true
 	}
-	linked, err := r.linkKept(e, p, group)
-	if err != nil {
-		stage, err := splitStage(err)
-		r.failTarget(p.target, e.path, stage, err)
-	}
-	if !linked {
-		p.finish(res)
-	}
+	p.finish(res)
 	return nil
-}
-
-// linkKept replaces a file that has the source's content by a link to the group's primary. The
-// primary has the source's metadata, too. linkKept reports whether it finished the transfer.
-func (r *run) linkKept(e *entry, p *transfer, group *linkGroup) (bool, error) {
-	if !group.linkable(e, p) {
-		return false, nil
-	}
-	linked, err := r.linkTo(e, p, group, actKeep)
-	if err != nil || linked.done == outNothing {
-		return false, err
-	}
-	linked.fresh, linked.known = linked.fresh || p.content.fresh, p.content.known
-	p.finish(linked)
-	return true, nil
 }

@@ -2,29 +2,31 @@ package engine
 
 import "sync"
 
-// kindSet is a set of kinds, for example those of the warnings that were reported. Several
-// goroutines may use it. The zero value is empty.
-type kindSet struct {
+// kindSet is a set of kinds, for example those of the warnings that were reported.
+type kindSet = sharedSet[string]
+
+// sharedSet is a set that several goroutines may use. The zero value is empty.
+type sharedSet[E comparable] struct {
 	mu struct {
 		sync.Mutex
-		kinds map[string]bool
+		elements map[E]bool
 	}
 }
 
-// add adds a kind and reports whether it is new.
-func (s *kindSet) add(kind string) (isNew bool) {
+// add adds an element and reports whether it is new.
+func (s *sharedSet[E]) add(element E) (isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.mu.kinds == nil {
-		s.mu.kinds = map[string]bool{}
+	if s.mu.elements == nil {
+		s.mu.elements = map[E]bool{}
 	}
-	isNew = !s.mu.kinds[kind]
-	s.mu.kinds[kind] = true
+	isNew = !s.mu.elements[element]
+	s.mu.elements[element] = true
 	return isNew
 }
 
-func (s *kindSet) has(kind string) bool {
+func (s *sharedSet[E]) has(element E) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.mu.kinds[kind]
+	return s.mu.elements[element]
 }

@@ -1,401 +1,496 @@
 package engine
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// linkGroups has a group for each file of the source with several names. The run copies the first
-// name that the walk meets, and links the others to it.
-type linkGroups struct {
-	mu           sync.Mutex
-	groups       map[fsys.ID]*linkGroup // the groups that a worker works on now
-	pendingLinks *pendingLinks          // all other groups
-	warned       bool                   // it was reported that pendingLinks cannot be read
+// This file copies the files of the source that have several names. The walk only collects these
+// names. Afterwards, one worker copies all names of one file, in path order, so the result does not
+// depend on the order in which the workers meet them.
+
+// linkedNames has the names of files with several names, until the walk has ended. Names that
+// exceed a limit are in a temporary file. See docs/adr/0003.
+type linkedNames struct {
+	mu      sync.Mutex
+	names   *extsort.Sorter // key: device, inode, path; value: the other fields of a job
+	dirs    []heldDir
+	number  map[*walk.Dir]uint64 // the index in dirs
+	planned []*shard.Entry       // of the names; nil if the run has no shard
+
+	likely atomic.Bool // the last file that a worker met has several names, so the next one may, too
 }
 
-// linkGroup is one file with several names. One worker at a time works on it. Other workers add
-// the names that they get to waiting, and that worker copies or links these, too.
-type linkGroup struct {
-	id        fsys.ID
-	waiting   []*entry  // their directories are held
-	seen      uint64    // number of names that were copied or linked, or failed
-	broken    bool      // the content does not match a line of a source's manifest for one of the names
-	primaries []primary // for each target: a name that exists there
-
-	// The record from which pendingLinks made the group, so that it can be overwritten.
-	place  int64
-	length int // bytes
-	era    int // pendingLinks.era when it was written; 0 if there is no record
+// heldDir is a directory of the source, and how many collected names hold it.
+type heldDir struct {
+	dir   *walk.Dir
+	names int
 }
 
-// primary is a name at a destination that further names can be linked to. The walk holds its source
-// directory until the last link is made. Otherwise the destination's directory would be completed,
-// and its final mode could deny access.
-type primary struct {
-	dd       *destDir
-	name     string
-	digests  hash.Digests
-	held     *walk.Dir
-	size     int64     // of the source's file when it was copied
-	mtime    fsys.Time // of the source's file when it was copied
-	id       fsys.ID   // of the file at the destination
-	expected bool      // a manifest of the source lists the name, with the right digest
-	compared bool      // this run has written the file, or compared it with the source
-}
+// linkedMemory is the default limit of the collected names in memory, in bytes. It is enough for
+// about 100,000 names.
+const linkedMemory = 8 << 20
 
-// processLinked copies or links an entry with several names, and those of its
-// group that are met meanwhile.
-func (r *run) processLinked(e *entry) {
-	clock := e.clock
-	id, names := e.meta.info.ID, e.meta.info.Nlink
-	g, err := r.links.enter(id, e, len(r.targets))
-	if err != nil {
+// idLength is the length of the device and the inode in a key, in bytes.
+const idLength = 16
+
+// collectLinked adds a name of a file with several names to those that copyLinked copies. It
+// returns false if the name cannot be stored. The caller then copies it as an ordinary file.
+func (r *run) collectLinked(e *entry) bool {
+	err := r.linked.add(e)
+	if err != nil && r.warned.add("hard links") {
 		r.report(Event{Kind: EventWarning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
 	}
-	var exchanged []*entry
-	defer func() {
-		for _, e := range exchanged {
-			r.process(r.newEntry(job{dir: e.dir, name: e.name, kind: e.kind, planned: e.planned}, clock))
-			e.dir.Done()
-		}
-	}()
-	for waited := false; g != nil; waited = true {
-		e.clock = clock // another worker may have got the name from the walk
-		var err error
-		if waited && r.ctx.Err() == nil {
-			if err = r.openSource(e); err != nil {
-				r.failSource(e, failure.StageOpen, err)
-			}
-		}
-		same := e.meta.info.ID == id // false if another file got the name while the entry waited
-		if err == nil && same && r.ctx.Err() == nil {
-			r.copyEntry(e, g)
-		}
-		e.close()
-		switch {
-		case waited && !same:
-			exchanged = append(exchanged, e)
-		case waited:
-			e.dir.Done()
-		}
-		if e = r.links.next(id, g, names); e == nil {
-			return
-		}
-	}
+	return err == nil
 }
 
-// enter returns the group of a file for the caller to work on, or nil if another worker
-// has the group: that worker copies e, too. An error means that the record of
-// the group's earlier names cannot be read. enter returns only the first of these errors.
-func (l *linkGroups) enter(id fsys.ID, e *entry, targets int) (*linkGroup, error) {
+func (l *linkedNames) add(e *entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if g := l.groups[id]; g != nil {
+	n, known := l.number[e.dir]
+	if !known {
+		if l.number == nil {
+			l.number = map[*walk.Dir]uint64{}
+		}
+		n = uint64(len(l.dirs))
+		l.dirs = append(l.dirs, heldDir{dir: e.dir})
+		l.number[e.dir] = n
+	}
+	id := e.meta.info.ID
+	key := make([]byte, 0, idLength+128)
+	key = binary.BigEndian.AppendUint64(key, id.Dev)
+	key = binary.BigEndian.AppendUint64(key, id.Ino)
+	key = append(key, e.path...)
+	value := append(make([]byte, 0, 2*binary.MaxVarintLen64), byte(e.kind))
+	value = binary.AppendUvarint(value, n)
+	if e.planned != nil {
+		value = binary.AppendUvarint(value, uint64(len(l.planned)))
+	}
+	if err := l.names.Add(key, value); err != nil {
+		return err
+	}
+	if e.planned != nil {
+		l.planned = append(l.planned, e.planned)
+	}
+	l.dirs[n].names++
+	e.dir.Hold()
+	return nil
+}
+
+// namesOf has all collected names of one file, in path order. Each holds its directory.
+type namesOf struct {
+	id    fsys.ID
+	names []job
+}
+
+// each calls yield with the names of each file. yield takes over their holds.
+func (l *linkedNames) each(yield func(namesOf) error) error {
+	var f namesOf
+	flush := func() error {
+		if len(f.names) == 0 {
+			return nil
+		}
+		for _, j := range f.names {
+			l.dirs[l.number[j.dir]].names--
+		}
+		return yield(f)
+	}
+	err := l.names.Each(func(key, value []byte) error {
+		id := fsys.ID{Dev: binary.BigEndian.Uint64(key), Ino: binary.BigEndian.Uint64(key[8:])}
+		if id != f.id {
+			if err := flush(); err != nil {
+				return err
+			}
+			f = namesOf{id: id}
+		}
+		path := string(key[idLength:])
+		n, size := binary.Uvarint(value[1:])
+		if size <= 0 || n >= uint64(len(l.dirs)) { // another process has changed the file
+			return errors.New("the temporary file with the names of hard links was changed")
+		}
+		j := job{dir: l.dirs[n].dir, name: path[strings.LastIndexByte(path, '/')+1:], kind: fsys.Kind(value[0])}
+		if rest := value[1+size:]; len(rest) > 0 {
+			if at, _ := binary.Uvarint(rest); at < uint64(len(l.planned)) {
+				j.planned = l.planned[at]
+			}
+		}
+		f.names = append(f.names, j)
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	return err
+}
+
+// close releases the directories of all names that each has not yielded, and returns their number.
+func (l *linkedNames) close() (left int) {
+	_ = l.names.Close() // a temporary that is not needed any more
+	for _, held := range l.dirs {
+		left += held.names
+		for range held.names {
+			held.dir.Done()
+		}
+	}
+	l.dirs, l.number, l.planned = nil, nil, nil
+	return left
+}
+
+// copyLinked copies the collected names. The other workers have ended.
+func (r *run) copyLinked() {
+	files := make(chan namesOf)
+	var workers sync.WaitGroup
+	if !r.linked.names.Empty() {
+		for range r.opts.Workers {
+			workers.Go(func() { r.groupWorker(files) })
+		}
+	}
+	err := r.linked.each(func(f namesOf) error {
+		files <- f
+		return r.ctx.Err()
+	})
+	close(files)
+	workers.Wait()
+	left := r.linked.close()
+	if err != nil && r.ctx.Err() == nil {
+		r.report(Event{Kind: EventFailed, Err: fmt.Errorf("%d names of files with hard links were not copied: %w", left, err)})
+	}
+}
+
+func (r *run) groupWorker(files <-chan namesOf) {
+	clock := r.sheet.Clock()
+	defer clock.Stop()
+	shown := r.counters.NewWorker()
+	for f := range files {
+		if r.ctx.Err() == nil {
+			if first := f.names[0]; first.kind == fsys.Regular {
+				shown.Begin(first.dir.Join(first.name))
+			}
+			r.copyGroup(f.id, f.names, clock)
+			shown.End()
+		}
+		for _, j := range f.names {
+			j.dir.Done()
+		}
+		clock.At(timing.List, timing.Source)
+	}
+}
+
+// linkGroup is a file of the source with several names, while a worker copies it.
+type linkGroup struct {
+	id        fsys.ID
+	names     []*entry     // in path order
+	digests   hash.Digests // of the file, as soon as it was read under any name
+	primaries []primary    // for each target
+	files     map[fsys.ID]*linkedFile
+}
+
+// primary is a name at one destination that this run has written or compared equal. The names that
+// the run creates or replaces there become links of it.
+type primary struct {
+	name    *transfer // nil if there is none
+	id      fsys.ID   // of the file; zero if a dry run would write it
+	changes bool      // the run creates or replaces a name at this destination
+}
+
+// linkedFile is an existing file at destinations that names of the group lead to.
+type linkedFile struct {
+	names     uint64    // of the group, in this round
+	equal     *transfer // a name under which it was compared equal; nil if there is none
+	refreshed bool      // its metadata is up to date
+}
+
+// fileOf returns the existing file of a transfer. It returns nil if there is none, or no group.
+func (g *linkGroup) fileOf(p *transfer) *linkedFile {
+	if g == nil || !p.exists {
+		return nil
+	}
+	return g.files[p.have.ID]
+}
+
+// addFile counts the name of a transfer that was just observed.
+func (g *linkGroup) addFile(p *transfer) {
+	if g == nil || !p.exists {
+		return
+	}
+	f := g.fileOf(p)
+	if f == nil {
+		f = &linkedFile{}
+		if g.files == nil {
+			g.files = map[fsys.ID]*linkedFile{}
+		}
+		g.files[p.have.ID] = f
+	}
+	f.names++
+}
+
+// copyGroup copies all names of one file of the source, and sends the result of each to the
+// collector.
+func (r *run) copyGroup(id fsys.ID, names []job, clock *timing.Clock) {
+	g := &linkGroup{id: id}
+	for _, j := range names {
+		e := r.newEntry(j, clock)
+		e.group = g
+		if err := r.openSource(e); err != nil {
+			r.failSource(e, failure.StageOpen, err)
+			continue
+		}
+		if r.findExpected(e); e.broken {
+			r.sendResult(e)
+			continue
+		}
+		r.newTransfers(e)
+		e.release()
+		g.names = append(g.names, e)
+	}
+	for err := r.attemptGroup(g); err != nil; err = r.attemptGroup(g) {
+		for _, e := range g.names {
+			if e.attempts < maxAttempts || anyOpen(e.transfers) { // otherwise it was complete before the file changed again
+				r.failEntry(e, r.describeAgain(e))
+			}
+		}
+	}
+	for _, e := range g.names {
+		r.endName(e)
+	}
+}
+
+// endName sends the result of one name to the collector.
+func (r *run) endName(e *entry) {
+	r.sendResult(e)
+	if !e.tracked {
+		r.entries.Put(e)
+	}
+}
+
+// attemptGroup takes all names through the steps, each step for all names. A name that leads to
+// another file now is copied alone. The error is errSourceChanged or nil.
+func (r *run) attemptGroup(g *linkGroup) error {
+	g.names = slices.DeleteFunc(g.names, func(e *entry) bool {
+		if e.meta.info.ID == g.id {
+			e.attempts++
+			return false
+		}
+		e.group = nil
+		r.acquire(e)
+		r.repeat(e, r.attempt(e))
 		e.close()
-		e.dir.Hold()
-		g.waiting = append(g.waiting, e)
-		return nil, nil
-	}
-	g, err := l.pendingLinks.take(id)
-	if g == nil {
-		g = &linkGroup{id: id, primaries: make([]primary, targets)}
-	}
-	l.groups[id] = g
-	if l.warned {
-		err = nil
-	}
-	l.warned = l.warned || err != nil
-	return g, err
-}
-
-// reportCopied warns of the names of a file that were copied before and that no manifest confirms.
-// Under another of its names, the file does not match the source's manifest.
-func (r *run) reportCopied(e *entry, g *linkGroup) {
-	for _, l := range g.primaries {
-		if l.dd != nil && !l.expected {
-			err := fmt.Errorf("it is the same file as %s, which does not match the source's manifest, and was copied before", quoteName(e.path))
-			r.report(Event{Kind: EventWarning, Path: l.held.Join(l.name), Target: l.dd.target.Given, Err: err})
+		e.release()
+		r.endName(e)
+		return true
+	})
+	g.digests, g.primaries = nil, make([]primary, len(r.targets))
+	isOpen := func(e *entry) bool { return anyOpen(e.transfers) }
+	if i := slices.IndexFunc(g.names, isOpen); i >= 0 {
+		changed := func(e *entry) bool { return isOpen(e) && !sameState(e.meta.info, g.names[i].meta.info) }
+		if slices.ContainsFunc(g.names, changed) {
+			return errSourceChanged
 		}
 	}
-}
-
-// next returns the next waiting name of the group. If none waits, it returns nil, and the group
-// becomes pending. If all names of the group were seen, next releases the group.
-func (l *linkGroups) next(id fsys.ID, g *linkGroup, names uint64) *entry {
-	l.mu.Lock()
-	g.seen++
-	if len(g.waiting) > 0 {
-		e := g.waiting[0]
-		g.waiting = g.waiting[1:]
-		l.mu.Unlock()
-		return e
+	for round := 0; round < maxAttempts && slices.ContainsFunc(g.names, isOpen); round++ {
+		g.files = nil
+		for _, step := range entrySteps {
+			if err := r.eachName(g, step); err != nil {
+				return err
+			}
+		}
 	}
-	delete(l.groups, id)
-	complete := g.seen >= names
-	if !complete {
-		l.pendingLinks.put(g)
-	}
-	l.mu.Unlock()
-	if complete { // after the unlock, because completing a directory takes time
-		g.release()
+	if r.ctx.Err() == nil {
+		for _, e := range g.names {
+			r.failOpen(e)
+		}
 	}
 	return nil
 }
 
-// release ends the holds of the primaries' directories.
-func (g *linkGroup) release() {
-	for _, l := range g.primaries {
-		if l.held != nil {
-			l.held.Done()
+// eachName takes one step for all names. The names share the digests of the file, so a line or a
+// reading that contradicts them is noticed under each name. The error is errSourceChanged or nil.
+func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
+	for _, e := range g.names {
+		if !anyOpen(e.transfers) || r.ctx.Err() != nil {
+			continue
 		}
-	}
-	g.primaries = nil
-}
-
-// linkable reports whether the transfer's name can become a link of the group's primary
-// at its destination: the primary has the content that the source's file has now.
-func (g *linkGroup) linkable(e *entry, p *transfer) bool {
-	if g == nil || e.meta.info.ID != g.id { // another file replaced the source's file while it was read
-		return false
-	}
-	l := &g.primaries[p.target.index]
-	if l.dd == nil {
-		return false
-	}
-	if src := e.meta.info; src.Size != l.size || src.Mtime != l.mtime || e.contradicts(l.digests) {
-		l.forget() // the file has changed since
-		return false
-	}
-	return l.digests == nil || e.expected.Met(l.digests) // otherwise the file is read, which reports the mismatch
-}
-
-// linkTo links the transfer's name to the group's primary if the action creates, replaces or keeps
-// an entry. It returns the result of the transfer. The result outNothing means that it made no link
-// and the caller must treat the entry as one without other names.
-func (r *run) linkTo(e *entry, p *transfer, g *linkGroup, act action) (targetResult, error) {
-	if act != actCreate && act != actReplace && act != actKeep {
-		return targetResult{}, nil
-	}
-	primary := &g.primaries[p.target.index]
-	if act == actReplace && p.have.Kind == fsys.Regular && g.toCompare(p) != nil {
-		return targetResult{}, nil
-	}
-	if act == actKeep && p.have.ID != primary.id {
-		if mustCompareFirst(e, p, g) {
-			return targetResult{}, nil
+		if e.digests == nil {
+			e.digests = g.digests
 		}
-		if apart, err := r.isApart(e, p, g); err != nil || !apart {
-			return targetResult{}, err
+		var err error
+		if r.acquire(e); e.digests == nil || !r.failBroken(e) {
+			err = step(r, e)
 		}
-	}
-	if p.have.ID != primary.id || !p.exists {
-		if other, err := r.contradictsHistory(e, p, primary.digests); err != nil {
-			return targetResult{}, err
-		} else if other {
-			return targetResult{done: outConflict, conflict: errListed}, nil
+		r.note(e)
+		e.close()
+		e.release()
+		if errors.Is(err, errSourceChanged) {
+			return err
 		}
-	}
-	done, err := r.link(e, p, g)
-	if err != nil || done == outNothing || e.kind != fsys.Regular {
-		return targetResult{done: done}, err
-	}
-	return targetResult{done: done, content: content{digests: primary.digests, fresh: done == outLinked}}, nil
-}
-
-// isApart reports whether the file that a transfer keeps is not the group's primary, and can be
-// replaced by a link to it that later runs see.
-func (r *run) isApart(e *entry, p *transfer, g *linkGroup) (bool, error) {
-	if !g.linkable(e, p) || p.have.ID == g.primaries[p.target.index].id {
-		return false, nil
-	}
-	if r.opts.DryRun { // the other questions need a temporary link
-		return true, nil
-	}
-	if p.have.Nlink >= minLinkLimit {
-		if full, err := hasAllLinks(p, p.dir.TempName()); err != nil || full {
-			return false, inStage(failure.StageCreate, err)
+		if e.digests != nil {
+			g.digests = e.digests
 		}
-	}
-	return p.showsLinks()
-}
-
-// toCompare returns the group's primary at the transfer's destination if it has to be compared
-// before it may replace a file. Only its size and time show that it is up to date. It may have
-// other content, and the file that is replaced may be the only right one.
-func (g *linkGroup) toCompare(p *transfer) *primary {
-	if l := &g.primaries[p.target.index]; !l.compared {
-		return l
+		r.failEntry(e, err)
 	}
 	return nil
 }
 
-// mustCompareFirst reports whether a file that is kept cannot be replaced by a link to the group's
-// primary yet, because it or the primary was not compared with the source.
-func mustCompareFirst(e *entry, p *transfer, g *linkGroup) bool {
-	return e.kind == fsys.Regular && (!p.content.fresh || g.toCompare(p) != nil)
+// refutes reports whether the source's manifests list other digests for a name of the file.
+func (g *linkGroup) refutes(digests hash.Digests) bool {
+	return g != nil && slices.ContainsFunc(g.names, func(e *entry) bool { return !e.expected.Met(digests) })
 }
 
-// showsLinks is the function showsLinks for the file system of the transfer's directory.
-func (p *transfer) showsLinks() (bool, error) {
-	shown, err := p.dd.system.showsLinks.get(func() (bool, error) { return showsLinks(p.dir) })
-	if err != nil {
-		err = inStage(failure.StageCreate, fmt.Errorf("checking whether the file system shows hard links: %w", err))
-	}
-	return shown, err
-}
-
-// showsLinks reports whether all names of one file have the same inode number on dir's file
-// system. On sshfs each name has its own.
-func showsLinks(dir *fsys.Dir) (bool, error) {
-	file, err := dir.Create(true)
-	if err != nil {
-		return false, err
-	}
-	defer file.Abort()
-	name := dir.TempName()
-	if err := dir.Link(file.Name(), dir, name); err != nil {
-		if fsys.LinkRefused(err) {
-			err = nil // the file system refuses links, so it shows none
+// note chooses primaries among the files that equal the source, and notes at which destinations
+// names are created or replaced. Policy "never" leaves files alone that this copy did not make, so
+// they are no primaries.
+func (r *run) note(e *entry) {
+	for _, p := range e.transfers {
+		l := &e.group.primaries[p.target.index]
+		done := p.result.done
+		stays := p.state == stateKeeping || p.state == stateFinished && done == outLeft && p.exists && e.kind == fsys.Regular
+		switch {
+		case p.state == stateMoving:
+			l.changes = true
+			if l.name == p { // it is replaced after all
+				l.name = nil
+			}
+		case l.name != nil || p.target.isDropped():
+		case stays && p.equalsSource(e):
+			l.name, l.id = p, p.have.ID
+		case p.state == stateFinished && (done == outCreated || done == outReplaced):
+			var have fsys.Info
+			var err error
+			if p.dir != nil && !r.opts.DryRun {
+				have, err = p.dir.Lstat(p.name)
+			}
+			if err != nil { // the next name is copied, too
+				r.failTarget(p.target, e.path, failure.StageCheck, err)
+				continue
+			}
+			l.name, l.id = p, have.ID
 		}
-		return false, err
 	}
-	defer dir.Remove(name) //nolint:errcheck // a later run removes the link, because its name is that of a temporary
-	first, err := dir.Lstat(file.Name())
-	if err != nil {
-		return false, err
-	}
-	second, err := dir.Lstat(name)
-	return first.ID == second.ID, err
 }
 
-// link makes the transfer's name a further link of the group's primary there. It returns
-// outNothing if the primary has as many links as the file system allows.
-func (r *run) link(e *entry, p *transfer, g *linkGroup) (outcome, error) {
-	l := &g.primaries[p.target.index]
-	if p.exists && p.have.ID == l.id {
-		return outUpToDate, nil
+// equalsSource reports whether this run, or the journal of an interrupted one, has shown that the
+// existing file equals the source.
+func (p *transfer) equalsSource(e *entry) bool {
+	return e.kind != fsys.Regular || p.content.fresh || p.content.known
+}
+
+// compareSkipped compares the files that were skipped by size and time, if the run creates or
+// replaces a name of the group at the same destination.
+func (r *run) compareSkipped(e *entry) error {
+	if e.group == nil {
+		return nil
 	}
+	for p := range e.in(stateKeeping) {
+		if e.group.primaries[p.target.index].changes && !p.equalsSource(e) {
+			p.compareInstead()
+		}
+	}
+	return r.compare(e)
+}
+
+// link makes names links of the primaries: those that are created or replaced, and separate
+// files that equal the source. A name without a primary is copied, and becomes one.
+func (r *run) link(e *entry) {
+	if e.group == nil {
+		return
+	}
+	for _, p := range e.transfers {
+		l := &e.group.primaries[p.target.index]
+		moves := p.state == stateMoving
+		separate := p.state == stateKeeping && l.changes && p.have.ID != l.id && p.equalsSource(e)
+		if l.name == nil || p.target.isDropped() || !moves && !separate || !e.mayLinkTo(l) {
+			continue
+		}
+		e.clock.At(timing.Create, p.target.place())
+		r.endStep(e, p, r.linkTo(e, p, l))
+		if moves && p.state == stateMoving {
+			l.name = nil // it has as many links as the file system allows
+		}
+	}
+}
+
+// mayLinkTo reports whether the digests of the primary are those that the source and its manifests
+// have for the entry. If not, the source is read under this name, which reports the mismatch.
+func (e *entry) mayLinkTo(l *primary) bool {
+	digests := l.digests()
+	return digests == nil || !e.contradicts(digests) && e.expected.Met(digests)
+}
+
+// digests returns the digests of the primary's content.
+func (l *primary) digests() hash.Digests {
+	if l.name.state == stateFinished {
+		return l.name.result.digests
+	}
+	return l.name.content.digests
+}
+
+// linkTo makes the transfer's name a link of the primary, and finishes the transfer. If the file
+// system refuses the link, the transfer stays as it is.
+func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
+	digests := l.digests()
+	if other, err := r.contradictsHistory(e, p, digests); err != nil {
+		return err
+	} else if other {
+		p.finish(targetResult{done: outConflict, conflict: errListed})
+		return nil
+	}
+	linked := targetResult{done: outLinked, content: content{digests: digests, fresh: e.kind == fsys.Regular}}
 	if r.opts.DryRun {
-		return outLinked, r.keepOld(p)
+		err := r.keepOld(p)
+		p.finish(linked)
+		return err
 	}
-	from, err := l.dd.handle.Acquire()
+	from, err := l.name.dd.handle.Acquire()
 	if err != nil {
-		return outNothing, inStage(failure.StageCreate, err)
+		return inStage(failure.StageCreate, err)
 	}
-	defer l.dd.handle.Release()
-	if first, err := from.Lstat(l.name); err != nil || first.ID != l.id {
+	defer l.name.dd.handle.Release()
+	if first, err := from.Lstat(l.name.name); err != nil || first.ID != l.id {
 		if err == nil {
 			err = errExchanged
 		}
-		return outNothing, inStage(failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name), err))
+		return inStage(failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name.name), err))
 	}
 	name := p.name
 	if p.exists {
 		name = p.dir.TempName()
 	}
 	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
-		return outNothing, inStage(failure.StageJournal, err)
+		return inStage(failure.StageJournal, err)
 	}
 	if err := r.mayCommit(); err != nil {
-		return outNothing, err
+		return err
 	}
-	err = from.Link(l.name, p.dir, name)
+	err = from.Link(l.name.name, p.dir, name)
 	switch {
 	case err == nil && p.exists:
 		if err := r.putInPlace(p, name); err != nil {
-			return outNothing, inStage(failure.StageCommit, err)
+			return inStage(failure.StageCommit, err)
 		}
 		_ = p.dir.Remove(name) // still there if both were links of one file already
 	case errors.Is(err, fs.ErrExist) && !p.exists:
-		return outNothing, r.nameTaken(e, p)
+		return r.nameTaken(e, p)
 	case fsys.LinkRefused(err):
 		p.target.warn(r, kindLinks, fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
-		l.forget()
-		return outNothing, nil
+		return nil
 	case err != nil:
-		return outNothing, inStage(failure.StageCreate, err)
+		return inStage(failure.StageCreate, err)
 	}
 	e.clock.Did(0)
-	return outLinked, nil
-}
-
-// minLinkLimit is a number of links that every file system allows for one file. NTFS has the lowest
-// limit, 1024.
-const minLinkLimit = 1000
-
-// hasAllLinks reports whether the file at the transfer's name has as many links as the file system
-// allows. The run leaves that file unchanged. If the source's file has more names than one file can
-// have here, the destination has several copies of it. Every run would otherwise move names from one
-// copy to another. temp is a free name.
-func hasAllLinks(p *transfer, temp string) (bool, error) {
-	err := p.dir.Link(p.name, p.dir, temp)
-	if err == nil {
-		return false, p.dir.Remove(temp)
-	}
-	if fsys.LinkRefused(err) {
-		return true, nil
-	}
-	return false, err
-}
-
-// contradicted reports whether the content that was read under this name differs from the content
-// that other names were linked to. The file then changed without a change of its times, and
-// contradicted forgets the primaries with the old content.
-func (g *linkGroup) contradicted(e *entry) (anyOther bool) {
-	for _, p := range e.transfers {
-		l := &g.primaries[p.target.index]
-		same := p.result.done == outLinked || p.result.done == outUpToDate
-		if l.dd != nil && same && e.contradicts(p.result.digests) {
-			l.forget()
-			anyOther = true
-		}
-	}
-	return anyOther
-}
-
-// forget removes the primary, so that the next name is copied instead of linked to it.
-func (l *primary) forget() {
-	l.held.Done()
-	*l = primary{}
-}
-
-// afterLinked makes a name that was copied or found equal the group's primary at each destination
-// that has no primary.
-func (r *run) afterLinked(e *entry, g *linkGroup) {
-	if e.broken && !g.broken {
-		g.broken = true
-		r.reportCopied(e, g)
-	}
-	if e.meta.info.ID != g.id { // exchanged while it was read
-		return
-	}
-	for _, p := range e.transfers {
-		l, res := &g.primaries[p.target.index], &p.result
-		// Policy "never" must not add links to a file that existed before the copy. A suspect file with
-		// the source's content is one that an interrupted run has made.
-		ours := res.done != outLeft || res.known || p.decision.suspect && res.fresh
-		if l.dd != nil || !ours || res.done == outNothing || res.done == outConflict {
-			continue
-		}
-		have := fsys.Info{}                                                             // empty in a dry run
-		planned := r.opts.DryRun && res.done != outUpToDate && res.done != outRefreshed // a dry run has not created the file
-		if p.dir != nil && !planned {
-			var err error
-			if have, err = p.dir.Lstat(p.name); err != nil {
-				r.failTarget(p.target, e.path, failure.StageCheck, err)
-				continue // the next name is copied, too
-			}
-		}
-		e.dir.Hold()
-		*l = primary{dd: p.dd, name: strings.Clone(p.name), digests: res.digests, held: e.dir, size: e.meta.info.Size, mtime: e.meta.info.Mtime, id: have.ID, expected: e.expected.Any(), compared: res.done.written() || res.fresh || e.kind != fsys.Regular}
-	}
+	p.finish(linked)
+	return nil
 }

@@ -59,11 +59,11 @@ type Options struct {
 	FS *fsys.FS // nil for the real file system; tests inject others
 
 	// Tests of this package replace these. The zero value of each means the default.
-	rotational         func(*fsys.Dir) bool // whether a disk rotates
-	inMemory           func(*fsys.Dir) bool // whether a directory is in memory
-	sharesSyncErrors   func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
-	checkEvery         time.Duration        // interval of the checks whether a checkpoint is due
-	pendingLinksMemory int                  // bytes
+	rotational       func(*fsys.Dir) bool // whether a disk rotates
+	inMemory         func(*fsys.Dir) bool // whether a directory is in memory
+	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
+	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
+	linkedMemory     int                  // bytes
 
 	// Report receives each event as it happens. Calls do not overlap. Report must return soon,
 	// because the collector waits for it. It may be nil.
@@ -253,6 +253,6 @@ func (o *Options) withDefaults() *Options {
 		full.sharesSyncErrors = (*fsys.Dir).SharesSyncErrors
 	}
 	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
-	full.pendingLinksMemory = cmp.Or(full.pendingLinksMemory, pendingLinksMemory)
+	full.linkedMemory = cmp.Or(full.linkedMemory, linkedMemory)
 	return &full
 }

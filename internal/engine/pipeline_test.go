@@ -313,7 +313,7 @@ func TestProgressCountsAFileOnce(t *testing.T) {
 	})
 }
 
-// Pending links that were moved to the temporary file are linked as the others.
+// Names that were moved to the temporary file are linked as the others.
 func TestHardLinksThatOutgrowMemory(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
@@ -329,7 +329,7 @@ func TestHardLinksThatOutgrowMemory(t *testing.T) {
 	}
 	targets := threeTargets(treetest.MemoryDir(t))
 	o := options(src, targets...)
-	o.pendingLinksMemory = 1 << 10
+	o.linkedMemory = 1 << 10
 	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.Zero(t, s.Errors)

@@ -15,18 +15,13 @@ func (t *target) newSpill() (extsort.Spill, error) {
 	return &fsys.Spill{Pending: p}, nil
 }
 
-// newPendingLinksFile creates a temporary file in the journal of the first available
-// destination, for records of hard links that exceed the memory limit.
-func (r *run) newPendingLinksFile() (spillFile, error) {
+// newSpill creates a temporary file for the names of hard links that exceed the memory limit. It
+// is in the journal of a destination, or in the directory of the system if there is no journal.
+func (r *run) newSpill() (extsort.Spill, error) {
 	for _, t := range r.targets {
-		if t.journal == nil || t.isDropped() {
-			continue
+		if t.journal != nil && !t.isDropped() {
+			return t.newSpill()
 		}
-		p, err := t.journal.Create()
-		if err != nil {
-			return nil, err
-		}
-		return &fsys.Spill{Pending: p}, nil
 	}
-	return nil, errNoTarget // also in a dry run
+	return extsort.TempFile()
 }

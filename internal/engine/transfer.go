@@ -28,7 +28,6 @@ type transfer struct {
 	observed observation // before the decision
 	decision decision
 	content  content      // of the destination's entry, as far as it is known
-	beside   *primary     // to be compared together with the transfer's file; nil if there is none
 	result   targetResult // valid in stateFinished
 
 	temporary
@@ -66,7 +65,7 @@ func (s state) mayBecome(next state) bool {
 		return true
 	case stateComparing:
 		return next != stateComparing
-	case stateKeeping: // see recheckKept and unshareKept for the ways back
+	case stateKeeping: // see compareInstead for the way back
 		return next != stateKeeping
 	case stateMoving:
 		return next == stateUndecided || next == stateFinished || next == stateFailed

@@ -82,8 +82,11 @@ func (s *verifySweep) fresh(name string) []string {
 	base := filepath.Join(s.dir, name)
 	targets := []string{filepath.Join(base, "1"), filepath.Join(base, "2")}
 	for path, content := range s.files {
-		write(s.t, targets[1], path, content, since)
+		if path != "other-link" {
+			write(s.t, targets[1], path, content, since)
+		}
 	}
+	require.NoError(s.t, os.Link(filepath.Join(targets[1], rottenSecond), filepath.Join(targets[1], "other-link")))
 	return targets
 }
 
