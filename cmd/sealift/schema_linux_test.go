@@ -107,7 +107,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"copy", 4, `copy --json --backup-dir 'kept ` + raw + `' mine old`},
 		{"copy", 4, `copy --json --overwrite-policy update mine old`},
 		{"copy", 3, `copy --json rotten clean -o tidy`},
-		{"copy", 3, `copy --json --source-manifest strict rotten stricter`},
+		{"copy", 3, `copy --json --source-manifest present rotten present`},
 		{"copy", 3, `copy --json --fail-fast rotten faster`},
 		{"copy", 1, `copy --json --log-file /dev/full src logged`},
 		{"copy", 1, `copy --json large full -o also`}, // see below
@@ -149,7 +149,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"stream", 0, `stream --json --cache=direct /proc/version s`},   // a warning
 		{"stream", 1, `stream --json large/b 'large full ` + raw + `'`}, // see below
 		{"stream", 130, `stream --json --bwlimit 1MB large/b s`},
-		{"plan", 0, `plan --json --into 'plan ` + raw + `' --shards 2 --exclude nothing 'dir ` + raw + `' 'planned ` + raw + `'`},
+		{"plan", 0, `plan --json --into 'plan ` + raw + `' --shards 2 --source-manifest present --exclude nothing 'dir ` + raw + `' 'planned ` + raw + `'`},
 		{"merge", 1, `merge --json --dry-run 'plan ` + raw + `'`},
 		{"merge", 0, `run -q 'plan ` + raw + `' --shard 0 --of 1 && exec sealift merge --json --wait 'plan ` + raw + `'`},
 		{"merge", 0, `merge --json 'plan ` + raw + `'`},

@@ -165,7 +165,7 @@ func TestStorm(t *testing.T) {
 		{"full", "copy src dst"},
 		{"killed", "copy --sync=file src dst"},
 		{"killed", "copy src dst"},
-		{"own", "copy --source-manifest=strict src dst"},
+		{"own", "copy src dst"},
 		{"own", "copy --verify src dst"},
 		{"", "copy --files-from list src dst"},
 		{"own", "verify src"},

@@ -1,48 +1,76 @@
 package catalog
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// This file moves previous manifests aside: those that list files which the run replaces
-// (rule 8), and those whose names the source uses.
+// This file moves manifests aside that list files which the run replaces: the previous ones of
+// this run (rule 8) and all other own ones in the root of the destination (rule 1).
 
-// BeforeChange is called before a file gets a name at the destination. If an existing
-// manifest lists the name, BeforeChange first moves all manifests aside.
+// wasPrefix begins the name of a manifest while the run replaces files that it lists.
+const wasPrefix = fsys.Reserved + "was-"
+
+// wasName returns that name for the manifest name.
+func wasName(name string) string {
+	if len(wasPrefix)+len(name) > fsys.MaxName-3 { // -99
+		set := hash.NewSet([]hash.Algorithm{hash.XXH128})
+		set.Write([]byte(name))
+		name = strings.ToValidUTF8(name[:fsys.MaxName/2], "") + "-" + hash.XXH128.Text(set.Digests()[0])
+	}
+	return wasPrefix + name
+}
+
+// BeforeChange is called before a file gets a name at the destination. If an own manifest
+// lists the name, BeforeChange first moves all manifests aside.
 func (c *Catalog) BeforeChange(file string) error {
-	for _, l := range c.lists {
-		if l.prev != nil && l.prev.index.MayList(file) {
-			return c.MoveAside()
+	if c.recorder != nil || c.opts.Bag != nil {
+		return nil
+	}
+	if c.opts.File != "" {
+		if err := c.finding.do(c.removeLines); err != nil {
+			return err
 		}
+	} else if err := c.finding.do(c.findOthers); err != nil {
+		return err
+	}
+	listed := func(l *list) bool { return l.prev != nil && l.prev.index.MayList(file) }
+	if slices.ContainsFunc(c.lists, listed) || slices.ContainsFunc(c.others, listed) {
+		return c.MoveAside()
 	}
 	return nil
 }
 
-// movable reports whether the previous manifest has the name of the run's own manifest, or
-// one that the source uses. A manifest with another name is not this run's and stays.
-func (c *Catalog) movable(l *list) bool {
-	return l.prev != nil && c.opts.Outside == "" && !l.copied && (l.prev.path == l.path || c.claimed(l.prev.path))
-}
-
-// MoveAside renames the previous manifests, so that none of them has its name while the run
+// MoveAside renames the own manifests, so that none of them has its name while the run
 // replaces files that it lists. A manifest that another process has changed since Open
 // stays, and Write reports it.
 func (c *Catalog) MoveAside() error {
-	c.aside.Do(func() {
-		for _, l := range c.lists {
-			if c.movable(l) && c.asideErr == nil {
-				c.asideErr = c.moveAside(l.prev)
+	if c.opts.Outside == "" && c.opts.File == "" {
+		if err := c.finding.do(c.findOthers); err != nil {
+			return err
+		}
+	}
+	return c.aside.do(func() error {
+		for _, l := range append(slices.Clip(c.lists), c.others...) {
+			if l.prev != nil && (c.opts.Outside == "" || slices.Contains(c.others, l)) {
+				if err := c.moveAside(l.prev); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
 	})
-	return c.asideErr
 }
 
 func (c *Catalog) moveAside(prev *own) error {
@@ -52,11 +80,14 @@ func (c *Catalog) moveAside(prev *own) error {
 	if inPlace, err := prev.isInPlace(); err != nil || !inPlace {
 		return err
 	}
-	name := wasName(prev.name)
-	if c.sourceHas(path.Join(path.Dir(prev.path), name)) {
-		return fmt.Errorf("%s is in the source, and this run needs the name to replace files; rename it", quoteName(name))
+	name, err := c.asideName(prev)
+	if err != nil {
+		return err
 	}
-	if err := prev.home.Rename(prev.name, name); err != nil {
+	if err := c.opts.Journal.RecordAside(prev.path, name, c.opts.Durable); err != nil {
+		return err
+	}
+	if err := prev.home.RenameNew(prev.name, name); err != nil {
 		return err
 	}
 	prev.aside, prev.name = true, name
@@ -66,98 +97,237 @@ func (c *Catalog) moveAside(prev *own) error {
 	return nil
 }
 
-// sourceHas reports whether the source has an entry, which the run may copy to the same path.
-func (c *Catalog) sourceHas(file string) bool {
-	if c.source == nil {
-		return false
-	}
+// asideName returns a name that neither the destination nor the source has. The source may have it,
+// because it may be a copy of an unfinished one.
+func (c *Catalog) asideName(prev *own) (string, error) {
 	finder := fsys.NewFinder(c.source.root, 1)
 	defer finder.Close()
-	_, err := finder.Lstat(file)
-	return err == nil
+	for i := 1; ; i++ {
+		name := wasName(prev.name)
+		if i > 1 {
+			name = fmt.Sprintf("%s-%d", name, i)
+		}
+		_, here := prev.home.Lstat(name)
+		_, there := finder.Lstat(path.Join(path.Dir(prev.path), name))
+		switch free := errors.Is(here, fs.ErrNotExist); {
+		case free && there != nil:
+			return name, nil
+		case !free && here != nil:
+			return "", here
+		case i == maxAsideNames:
+			return "", fmt.Errorf("%s: %w", quoteName(name), fs.ErrExist)
+		}
+	}
+}
+
+// maxAsideNames limits the search for a name.
+const maxAsideNames = 99
+
+// moveBack renames a manifest back to its name, if it is aside.
+func (c *Catalog) moveBack(prev *own) error {
+	if prev == nil || !prev.aside {
+		return nil
+	}
+	if err := prev.home.RenameNew(prev.name, path.Base(prev.path)); err != nil {
+		return err
+	}
+	prev.aside, prev.name = false, path.Base(prev.path)
+	if c.opts.Durable {
+		if err := prev.home.Sync(); err != nil {
+			return err
+		}
+	}
+	return c.opts.Journal.ForgetAside(prev.path)
 }
 
 // HasAside reports whether a manifest is aside. Then the journal must stay, because it
 // shows which lines of that manifest are still right.
 func (c *Catalog) HasAside() bool {
-	return slices.ContainsFunc(c.lists, func(l *list) bool { return l.prev != nil && l.prev.aside })
+	return slices.ContainsFunc(append(slices.Clip(c.lists), c.others...), func(l *list) bool { return l.prev != nil && l.prev.aside })
 }
 
-// Start is called when all refusals are decided and the source is open. It finds the
-// previous manifests that are also files of the source; these keep their names. It moves
-// manifests aside if the source uses their names for an entry that is not a file.
-func (c *Catalog) Start() error {
-	for _, l := range c.lists {
-		for _, claim := range c.claims {
-			switch {
-			case l.prev == nil || l.prev.aside || !c.collides(l.prev, claim.path):
-			case claim.kind != fsys.Regular:
-				if err := c.moveAside(l.prev); err != nil {
-					return err
-				}
-			default:
-				l.copied = l.copied || c.equalsSource(l.prev, claim.path)
-			}
+// MoveBack renames the manifests at root that an unfinished run has moved aside back to their
+// names, if no file that they list was replaced since. An existing name stays unchanged.
+func MoveBack(root *fsys.Dir, asides map[string]string, j Journal) error {
+	for _, file := range slices.Sorted(maps.Keys(asides)) {
+		home, err := openHome(root, file, false)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		err = home.RenameNew(asides[file], path.Base(file))
+		if err == nil {
+			err = home.Sync()
+		}
+		if home != root {
+			home.Close()
+		}
+		if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) {
+			err = j.ForgetAside(file)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// collides reports whether an entry of the source would get the name of a previous
-// manifest. It is also true if the names are equal only because the destination folds them.
-func (c *Catalog) collides(prev *own, file string) bool {
-	if prev.path == file || !strings.EqualFold(prev.path, file) {
-		return prev.path == file
+// findOthers opens the own manifests in the root of the destination that are not this run's. It
+// leaves out one that is equal to a file of the source, because it describes the source.
+func (c *Catalog) findOthers() error {
+	if c.root == nil {
+		return nil
 	}
-	finder := fsys.NewFinder(c.root, 1)
-	defer finder.Close()
-	info, err := finder.Lstat(file)
-	return err == nil && info.ID == prev.info.ID
-}
-
-// Late reports whether an entry of the source has the name of a manifest. Such entries are
-// copied after all others.
-func (c *Catalog) Late(file string) bool {
-	return slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == file && claim.kind == fsys.Regular })
-}
-
-// MakeWay moves previous manifests aside that have the names of files of the source and are
-// not equal to them. The caller calls it before it copies the first entry for which Late
-// returns true.
-func (c *Catalog) MakeWay() error {
-	for _, l := range c.lists {
-		for _, claim := range c.claims {
-			if c.movable(l) && claim.kind == fsys.Regular && c.collides(l.prev, claim.path) {
-				if err := c.moveAside(l.prev); err != nil {
-					return err
-				}
-			}
+	return c.eachOther(func(name string, a hash.Algorithm) error {
+		o, err := c.findOther(name, a)
+		if o == nil || err != nil {
+			return err
 		}
-	}
-	return nil
-}
-
-// equalsSource reports whether a previous manifest is byte for byte equal to an entry of
-// the source. It returns false if one of them cannot be read, which copying and Write
-// report.
-func (c *Catalog) equalsSource(prev *own, file string) bool {
-	finder := fsys.NewFinder(c.source.root, 1)
-	defer finder.Close()
-	dir, name, err := finder.Parent(file)
-	if err != nil {
-		return false
-	}
-	f, info, err := dir.OpenRegular(name)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	if info.Size != prev.info.Size {
-		return false
-	}
-	_, digest, err := equals(f, info.Size, func(w io.Writer) (manifest.Counts, error) {
-		_, err := io.Copy(w, prev.lines())
-		return manifest.Counts{}, err
+		if equal, err := c.equalsSource(o); equal || err != nil {
+			o.close()
+			return err
+		}
+		c.others = append(c.others, &list{algorithm: a, path: name, prev: o})
+		return nil
 	})
-	return err == nil && digest != ""
+}
+
+// writeOthers gives the other own manifests that are aside their names again, without the lines of
+// files that this run or an unfinished one has replaced.
+func (c *Catalog) writeOthers() error {
+	if len(c.opts.Asides) > 0 && c.opts.File == "" && c.opts.Bag == nil {
+		if err := c.finding.do(c.findOthers); err != nil {
+			return err
+		}
+	}
+	for _, l := range c.others {
+		if l.prev.aside {
+			if err := c.withoutReplaced(l); err != nil {
+				return fmt.Errorf("%s: %w", quoteName(l.path), err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) withoutReplaced(l *list) error {
+	finder := fsys.NewFinder(c.root, 64)
+	defer finder.Close()
+	dropped := 0
+	keep := func(file string, digest []byte) ([]byte, error) {
+		replaced := c.changes.replaced.Has(file)
+		if !replaced && l.prev.killed {
+			have, err := finder.Lstat(file)
+			replaced = err == nil
+			if replaced && c.interrupted != nil {
+				_, replaced = c.interrupted.Touched(file, have)
+			}
+		}
+		if replaced {
+			dropped++
+			return nil, nil
+		}
+		return digest, nil
+	}
+	compose := c.composeKept(l, keep)
+	if _, err := compose(io.Discard); err != nil {
+		return err
+	}
+	if dropped == 0 {
+		return c.moveBack(l.prev)
+	}
+	r := replacement{home: l.prev.home, name: l.path, like: l.prev, durable: c.opts.Durable, compose: compose}
+	if _, _, err := r.write(); err != nil {
+		return err
+	}
+	if c.opts.Durable {
+		if err := l.prev.home.Sync(); err != nil {
+			return err
+		}
+	}
+	return c.removeAside(l.prev)
+}
+
+// composeKept returns the composer of a manifest that has only lines of the previous one.
+func (c *Catalog) composeKept(l *list, keep func(string, []byte) ([]byte, error)) composer {
+	return func(w io.Writer) (manifest.Counts, error) {
+		b := manifest.NewBuilder([]hash.Algorithm{l.algorithm}, nil, 0)
+		defer b.Close() //nolint:errcheck // it has no records
+		return b.Write(w, manifest.Document{Previous: []io.ReadSeeker{l.prev.lines()}, Keep: keep})
+	}
+}
+
+// removeAside removes a manifest that is aside, because its lines are in another file now.
+func (c *Catalog) removeAside(o *own) error {
+	before, err := o.home.Stat()
+	if err != nil {
+		return err
+	}
+	o.close()
+	if err := o.home.Remove(o.name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := c.settleHome(o.home, before); err != nil {
+		return err
+	}
+	return c.opts.Journal.ForgetAside(o.path)
+}
+
+// removeLines removes the line of the single file that the run replaces from all own manifests in
+// the root of the destination that are not this run's. Several runs can do so at the same time, so
+// they take turns, and no manifest is aside.
+func (c *Catalog) removeLines() error {
+	if _, err := c.root.Lstat(c.opts.File); err != nil { // nothing is replaced
+		if fsys.NoSuchFile(err) {
+			err = nil
+		}
+		return err
+	}
+	if err := c.list(); err != nil {
+		return err
+	}
+	lists := func(l *list) bool { return l.prev.index.MayList(c.opts.File) }
+	if err := c.findOthers(); err != nil || !slices.ContainsFunc(c.others, lists) {
+		c.closeOthers()
+		return err
+	}
+	c.closeOthers()
+	unlock, err := lock(context.Background(), c.root)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	defer c.closeOthers()
+	if err := c.findOthers(); err != nil {
+		return err
+	}
+	for _, l := range c.others {
+		if !lists(l) {
+			continue
+		}
+		keep := func(file string, digest []byte) ([]byte, error) {
+			if file == c.opts.File {
+				return nil, nil
+			}
+			return digest, nil
+		}
+		r := replacement{home: l.prev.home, name: l.path, replaces: l.prev, like: l.prev, durable: c.opts.Durable, compose: c.composeKept(l, keep)}
+		n, _, err := r.write()
+		if err == nil && n.Lines == 0 {
+			err = c.removeSame(l.prev.home, l.path, l.prev)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", quoteName(l.path), err)
+		}
+	}
+	return nil
+}
+
+func (c *Catalog) closeOthers() {
+	for _, l := range c.others {
+		l.prev.close()
+	}
+	c.others = nil
 }

@@ -34,54 +34,70 @@ type Options struct {
 	Unlined   int        // how many of the hashes, the last ones, have no line manifest
 	ReadsBack bool       // the run calls Lines, for all files that it lists
 	Spill     func() (extsort.Spill, error)
+
+	// Asides are the manifests that an unfinished run has renamed, by their paths; nil for none.
+	Asides  map[string]string
+	Journal Journal // nil in a dry run
 }
 
-// Catalog has the manifests of one destination. Several goroutines may call Kept, Accepts
-// and BeforeChange; one goroutine at a time calls the other methods.
-type Catalog struct {
-	opts   Options
-	root   *fsys.Dir
-	source *Source
-	names  names
-	claims []claim // entries of the source that have names of manifests
-	level  int     // of this run's manifests
-	top    int     // the highest level that the source takes, -1 if none
-	// joined: the manifests may be those of the source, at the level top; see isSource.
-	joined   bool
-	lists    []*list // one for each hash
-	homes    []*fsys.Dir
-	leftover []*own // moved aside by killed runs; Write removes them
-	builder  *manifest.Builder
-	recorder Recorder // of a part; nil for a catalog that writes manifests
-	changed  bool     // the builder has records
-	drops    bool     // some of them are of Drop
-	history  *history // nil without histories
-	err      error    // the first error of the builder
+// Journal records which manifests are renamed during a run.
+type Journal interface {
+	// RecordAside records, before the renaming, that the manifest of a path is named name.
+	RecordAside(file, name string, durable bool) error
+	// ForgetAside removes that record.
+	ForgetAside(file string) error
+}
 
-	aside    sync.Once // guards moving the previous manifests aside
-	asideErr error
-	// distrusted: a manifest was moved aside by a run that has left no journal.
-	distrusted  bool
+// Catalog has the manifests of one destination. Several goroutines may call Kept, Accepts,
+// BeforeChange and the methods about names; one goroutine at a time calls the other methods.
+type Catalog struct {
+	opts       Options
+	root       *fsys.Dir
+	source     *Source
+	lists      []*list    // one for each hash
+	near       neighbours // in the root of the destination
+	nearSource neighbours // in that of the source; nil for a single file
+	guarded    []string   // see Guards
+	homes      []*fsys.Dir
+	leftover   []*own // aside, and replaced by a killed run; Write removes them
+	builder    *manifest.Builder
+	recorder   Recorder // of a part; nil for a catalog that writes manifests
+	changed    bool     // the builder has records
+	drops      bool     // some of them are of Drop
+	history    *history // nil without histories
+	err        error    // the first error of the builder
+
+	aside       onceError // moving the previous manifests aside
+	finding     onceError // of others
+	others      []*list   // own manifests in the root that are not this run's
 	interrupted Interrupted
 
-	digests  hash.Digests    // of the single file, once they are known
-	dropped  bool            // the single file at the destination has other content
-	unsure   error           // the first error of reading a file that an earlier line lists
-	exists   bool            // the single file existed when the run began
-	arrived  map[string]bool // paths of claims that the run has copied, or found equal
-	noDigest string          // a file of a bag's payload whose digests the run does not know
-	fallen   []string        // directories whose earlier lines are dropped: see DropBelow
+	digests  hash.Digests // of the single file, once they are known
+	dropped  bool         // the single file at the destination has other content
+	unsure   error        // the first error of reading a file that an earlier line lists
+	noDigest string       // a file of a bag's payload whose digests the run does not know
+	fallen   []string     // directories whose earlier lines are dropped: see DropBelow
 	changes  changes
+}
+
+// onceError does something once, and keeps its error.
+type onceError struct {
+	once sync.Once
+	err  error
+}
+
+func (o *onceError) do(f func() error) error {
+	o.once.Do(func() { o.err = f() })
+	return o.err
 }
 
 // list is the manifest of one hash.
 type list struct {
 	algorithm hash.Algorithm
 	slot      int    // of the hash among those of the run
-	path      string // of the manifest, relative to the destination, at the run's level
+	path      string // of the manifest, relative to the destination
 	prev      *own   // of an earlier run
-	given     []byte // the digest of the single file in a publisher's manifest, which stays
-	copied    bool   // prev is byte for byte equal to a file of the source
+	given     []byte // the digest of a single file in the existing manifest beside it, of any form
 	sealed    *own   // the manifest of a complete bag
 }
 
@@ -99,18 +115,19 @@ const leastMemory = 2 << 20
 
 // Resume sets the journals of unfinished runs: nil if there are none. The caller calls it
 // after Open.
-func (c *Catalog) Resume(i Interrupted) {
-	c.interrupted = i
-	for _, l := range c.lists {
-		c.distrusted = c.distrusted || l.prev != nil && l.prev.killed && i == nil
-	}
+func (c *Catalog) Resume(i Interrupted) { c.interrupted = i }
+
+// isKnown reports whether the previous manifest of a list exists and the run knows which of its
+// lines an unfinished run has made out of date.
+func (c *Catalog) isKnown(l *list) bool {
+	return l.prev != nil && (!l.prev.killed || c.interrupted != nil)
 }
 
 // Kept returns the digests of a file in the manifests of earlier runs, nil for each hash
 // without one. complete is true if each hash of the run has one. Then a file that the
 // overwrite policy skips need not be read. line is for Outcome.Line.
 func (c *Catalog) Kept(file string) (digests hash.Digests, line Line, complete bool) {
-	if c.marksLines() && !c.isManifest(file, c.level) {
+	if c.marksLines() && !c.IsManifest(file) {
 		return c.keptInOne(file)
 	}
 	digests, complete = c.keptDigests(file)
@@ -140,18 +157,18 @@ func isComplete(digests hash.Digests) bool {
 
 // keptInLines is Kept for line manifests only.
 func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool) {
-	if c.distrusted || c.opts.Outside != "" || len(c.lists) == 0 {
+	if c.opts.Outside != "" || len(c.lists) == 0 {
 		return nil, false
 	}
 	digests = make(hash.Digests, len(c.opts.Hashes))
 	for _, l := range c.lists {
-		if l.prev != nil && l.prev.path != file { // no manifest can list itself
+		if c.isKnown(l) && l.path != file { // no manifest can list itself
 			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Write reports a line that cannot be read
 		}
 	}
 	complete = isComplete(digests)
 	for _, l := range c.lists {
-		if l.given != nil { // no run has read the file and found this digest
+		if l.prev == nil && l.given != nil { // no run has read the file and found this digest
 			digests[l.slot] = l.given
 		}
 	}
@@ -205,9 +222,6 @@ func (c *Catalog) Record(o Outcome) {
 	if c.history != nil && (o.Created || o.Replaced || o.Resumed) {
 		c.history.made.Add(o.Path)
 	}
-	if o.Failed && slices.ContainsFunc(c.claims, func(claim claim) bool { return claim.path == o.Path && claim.level == c.top }) {
-		c.joined = false // the source's manifest is not what this run would write
-	}
 	if o.Digests == nil {
 		if c.opts.Bag != nil && !o.Failed && o.Path != "" { // a directory has no path here
 			c.noDigest = o.Path
@@ -219,9 +233,6 @@ func (c *Catalog) Record(o Outcome) {
 	}
 	if c.single() {
 		c.digests = o.Digests
-	}
-	if c.Late(o.Path) {
-		c.arrived[o.Path] = true
 	}
 	if c.builder != nil && !c.stay(o) {
 		c.changed = true
@@ -236,7 +247,6 @@ func (c *Catalog) Drop(file string) {
 		c.Fail(c.recorder.Drop(file))
 		return
 	}
-	delete(c.arrived, file)
 	c.dropped = c.single()
 	if c.builder != nil {
 		c.changed, c.drops = true, true
@@ -294,7 +304,7 @@ func (c *Catalog) Lists() bool {
 
 // Close closes all files. Manifests that were not written stay as before, or aside.
 func (c *Catalog) Close() {
-	for _, l := range c.lists {
+	for _, l := range append(c.lists, c.others...) {
 		l.prev.close()
 		l.sealed.close()
 	}

@@ -75,54 +75,88 @@ func TestManifestOutside(t *testing.T) {
 	}
 }
 
-// TestChainOfCopies is the exception of rule 2: a copy of a copy has the manifest of
-// the first one.
-func TestChainOfCopies(t *testing.T) {
+// TestNamesOfManifests is rule 2. Only the files of the destination that are manifests are
+// compared with want. A second run has the same outcome.
+func TestNamesOfManifests(t *testing.T) {
 	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
 	tree := files{"a": "one", "d/b": "two"}
 	list, blake := sha("a", "one", "d/b", "two"), sums(hash.BLAKE3, "a", "one", "d/b", "two")
 	for name, test := range map[string]struct {
 		source, dest files
 		hashes       []hash.Algorithm
-		leave        string
-		want         files // of manifests
+		want         files
+		guarded      string
 	}{
-		"the source's manifest is the run's":              {source: files{"SHA256SUMS": list}, want: files{"SHA256SUMS": list}},
-		"one that lists less is a file":                   {source: files{"SHA256SUMS": sha("a", "one")}, want: files{"SHA256SUMS": sha("a", "one"), "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", sha("a", "one"))}},
-		"one in another form is a file":                   {source: files{"SHA256SUMS": list + "#\n"}, want: files{"SHA256SUMS": list + "#\n", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list+"#\n")}},
-		"one in another case is a file":                   {source: files{"sha256sums": list}, want: files{"sha256sums": list, "sealift.sha256": sha("a", "one", "d/b", "two", "sha256sums", list)}},
-		"one that is left out is not the run's":           {source: files{"SHA256SUMS": list}, leave: "SHA256SUMS", want: files{"sealift.sha256": list}},
-		"the second level is the run's in the same way":   {source: files{"SHA256SUMS": "x", "sealift.sha256": sha("SHA256SUMS", "x", "a", "one", "d/b", "two")}, want: files{"SHA256SUMS": "x", "sealift.sha256": sha("SHA256SUMS", "x", "a", "one", "d/b", "two")}},
-		"with one hash more, that is written beside it":   {source: files{"SHA256SUMS": list}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": blake}},
-		"all entries of the level have to be the run's":   {source: files{"SHA256SUMS": list, "BLAKE3SUMS": "x"}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": "x", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list, "BLAKE3SUMS", "x"), "sealift.blake3": sums(hash.BLAKE3, "a", "one", "d/b", "two", "SHA256SUMS", list, "BLAKE3SUMS", "x")}},
-		"lines of other paths do not fit into it":         {source: files{"SHA256SUMS": list}, dest: files{"z": "z", "sealift.sha256": sha("z", "z")}, want: files{"z": "z", "SHA256SUMS": list, "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list, "z", "z")}},
-		"what the later level lists only in part is gone": {source: files{"SHA256SUMS": list}, dest: files{"a": "one", "sealift.sha256": sha("a", "one")}, want: files{"SHA256SUMS": list}},
-		"another file of the other hash is left alone":    {source: files{"SHA256SUMS": list}, dest: files{"BLAKE3SUMS": "x"}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": "x", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list), "sealift.blake3": sums(hash.BLAKE3, "a", "one", "d/b", "two", "SHA256SUMS", list)}},
-		"two manifests of the other hash are not mixed":   {source: files{"SHA256SUMS": list}, dest: files{"BLAKE3SUMS": blake, "sealift.blake3": blake}, hashes: both, want: files{"SHA256SUMS": list, "BLAKE3SUMS": blake, "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list), "sealift.blake3": sums(hash.BLAKE3, "a", "one", "d/b", "two", "SHA256SUMS", list)}},
+		"the usual name": {want: files{"SHA256SUMS": list}},
+		"the source's own manifest is not copied, and the run writes its own": {
+			source: files{"SHA256SUMS": list}, want: files{"SHA256SUMS": list},
+		},
+		"also if it lists less": {source: files{"SHA256SUMS": sha("a", "one")}, want: files{"SHA256SUMS": list}},
+		"one in another form is a file": {
+			source: files{"SHA256SUMS": list + "#\n"},
+			want:   files{"SHA256SUMS": list + "#\n", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list+"#\n")},
+		},
+		"so is one in another case": {
+			source: files{"sha256sums": list},
+			want:   files{"sha256sums": list, "sealift.sha256": sha("a", "one", "d/b", "two", "sha256sums", list)},
+		},
+		"so is one with a signature": {
+			source: files{"SHA256SUMS": list, "SHA256SUMS.asc": "x"},
+			want:   files{"SHA256SUMS": list, "SHA256SUMS.asc": "x", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list, "SHA256SUMS.asc", "x")},
+		},
+		"a signature alone takes the name": {
+			source: files{"SHA256SUMS.asc": "x"},
+			want:   files{"SHA256SUMS.asc": "x", "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS.asc", "x")},
+		},
+		"something else at the destination takes the name": {
+			dest: files{"SHA256SUMS": "x"}, want: files{"SHA256SUMS": "x", "sealift.sha256": list},
+		},
+		"the source's own manifest is then a file": {
+			source: files{"SHA256SUMS": list}, dest: files{"SHA256SUMS": "x"},
+			want: files{"SHA256SUMS": list, "sealift.sha256": sha("a", "one", "d/b", "two", "SHA256SUMS", list)},
+		},
+		"each hash has its own name": {
+			dest: files{"SHA256SUMS": "x"}, hashes: both, want: files{"SHA256SUMS": "x", "sealift.sha256": list, "BLAKE3SUMS": blake},
+		},
+		"a manifest of another name stays": {
+			dest: files{"sealift.sha256": sha("z", "z")}, want: files{"SHA256SUMS": list, "sealift.sha256": sha("z", "z")},
+		},
+		"an own manifest of another hash is not replaced": {
+			source: files{"MD5SUMS": sums(hash.MD5, "a", "x")}, dest: files{"MD5SUMS": sums(hash.MD5, "z", "z")},
+			want: files{"MD5SUMS": sums(hash.MD5, "z", "z"), "SHA256SUMS": list}, guarded: "MD5SUMS",
+		},
+		"without one, the source's is a file": {
+			source: files{"MD5SUMS": sums(hash.MD5, "a", "x")},
+			want:   files{"MD5SUMS": sums(hash.MD5, "a", "x"), "SHA256SUMS": sha("a", "one", "d/b", "two", "MD5SUMS", sums(hash.MD5, "a", "x"))},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, with(tree, test.source).tree(), test.dest.tree())
-			p.copy(Options{Hashes: test.hashes}, test.leave)
-			wantFiles(t, p.dest, with(tree, test.want))
-			p.copy(Options{Hashes: test.hashes}, test.leave) // a second run has the same outcome
+			c := p.begin(Options{Hashes: test.hashes})
+			if test.guarded != "" && !c.Guards(test.guarded) {
+				t.Error("it may be replaced")
+			}
+			c.Close()
+			p.copy(Options{Hashes: test.hashes})
 			wantFiles(t, p.dest, with(tree, test.want))
 		})
 	}
+	p := newPair(t, files{"SHA256SUMS": "x", "sealift.sha256": "x"}.tree(), treetest.Dir{})
+	if _, err := p.open(Options{}); err == nil || !strings.Contains(err.Error(), "--manifest") {
+		t.Errorf("both names are taken: %v", err)
+	}
+	if _, err := p.open(Options{Usual: "SHA256SUMS"}); err == nil {
+		t.Error("--manifest is literal")
+	}
 }
 
-// TestChainThatIsLeftAlone is a second run with policy never. It must not write a manifest
-// beside the one that was copied from the source.
-func TestChainThatIsLeftAlone(t *testing.T) {
+// TestManifestOfASourceThatIsLeftAlone is a second run with policy never. The manifest stays.
+func TestManifestOfASourceThatIsLeftAlone(t *testing.T) {
 	tree := files{"a": "one"}
 	all := with(tree, files{"SHA256SUMS": sha("a", "one")})
 	p := newPair(t, all.tree(), all.tree())
 	c := p.begin(Options{})
-	for name := range all {
-		c.Record(Outcome{Path: name})
-	}
-	if err := c.MakeWay(); err != nil {
-		t.Fatal(err)
-	}
+	c.Record(Outcome{Path: "a"})
 	if _, err := c.Write(); err != nil {
 		t.Fatal(err)
 	}
@@ -178,10 +212,13 @@ func TestDescriptors(t *testing.T) {
 		source, dest files
 		options      Options
 	}{
-		"manifests at many levels": {
-			source:  files{"SHA256SUMS": list, "sealift-3.sha256": "x"},
-			dest:    files{"SHA256SUMS": list, ".sealift-was-SHA256SUMS": list, "sealift-3.sha256": list, "sealift-5.sha256": list, ".sealift-was-sealift-5.sha256": list, "BLAKE3SUMS": blake, "sealift-7.blake3": blake},
-			options: Options{Hashes: both},
+		"many manifests": {
+			source:  files{"SHA256SUMS": list, "MD5SUMS": "x"},
+			dest:    files{"SHA256SUMS": list, ".sealift-was-SHA256SUMS": list, "MD5SUMS": sums(hash.MD5, "a", "x"), "sealift.sha256": list, "BLAKE3SUMS": blake},
+			options: Options{Hashes: both, Asides: memoryJournal{"SHA256SUMS": ".sealift-was-SHA256SUMS"}},
+		},
+		"with a name that is taken": {
+			source: files{"SHA256SUMS": "x"}, dest: files{"SHA256SUMS": list, "sealift.sha256": "x"},
 		},
 		"in a directory":            {dest: files{"d/e/list": list}, options: Options{Usual: "d/e/list"}},
 		"in a directory, refused":   {dest: files{"d/e/list": "x"}, options: Options{Usual: "d/e/list"}},

@@ -5,12 +5,12 @@
 //
 // The rules are those of docs/manifest.md:
 //
-//  1. Sealift writes only its own manifest. Other manifests are never changed; a
+//  1. Sealift changes only its own manifests (own.go). Those of other hashes lose the lines
+//     of files that a run replaces (aside.go). Other manifests are never changed; a
 //     warning says how many of their lines a run has made out of date (others.go).
-//  2. Names come in levels: SHA256SUMS, sealift.sha256, sealift-2.sha256, ...
-//     (levels.go). Which one is used follows from the entries of the source and the
-//     manifests at the destination, before anything is written.
-//  3. Only a file in exactly the form that Sealift writes is replaced (own.go).
+//  2. There are two names, SHA256SUMS and sealift.sha256. Which one is used follows from the
+//     entries of the source and the destination, before anything is written (names.go).
+//  3. Only an own manifest is replaced.
 //  4. Files that are skipped keep their line (Catalog.Kept).
 //  5. Lines of paths that the run did not touch are kept while there is a regular file
 //     (write.go).

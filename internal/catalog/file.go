@@ -101,7 +101,14 @@ func (f *File) open() error {
 // load applies rule 3.
 func (f *File) load() (err error) {
 	f.blocks = nil
-	if f.prev, err = openUnsigned(f.home, f.name); f.prev == nil || err != nil {
+	if f.prev, err = openRegular(f.home, f.name); f.prev == nil || err != nil {
+		return err
+	}
+	near, err := neighboursOf(f.home, f.name)
+	if err == nil {
+		err = near.refuseCrowd(f.name, false)
+	}
+	if err != nil {
 		return err
 	}
 	if f.opts.Refuse != nil {
@@ -155,7 +162,7 @@ func (f *File) Write(ctx context.Context) (Written, error) {
 			return w, stillSame(f.home, f.name, f.prev)
 		}
 	}
-	unlock, err := f.lock(ctx)
+	unlock, err := lock(ctx, f.home)
 	if err != nil {
 		return w, err
 	}

@@ -10,15 +10,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// TestLevelsOfEachHash is rules 2 and 4: a manifest is found again under the name that
+// TestNamesOfEachHash is rules 2 and 4: a manifest is found again under the name that
 // it has, and a run that changes nothing keeps all its lines.
-func TestLevelsOfEachHash(t *testing.T) {
+func TestNamesOfEachHash(t *testing.T) {
 	eachHash(t, func(t *testing.T, a hash.Algorithm, extension string) {
 		o := Options{Hashes: []hash.Algorithm{a}}
 		for want, source := range map[string]files{
-			a.FileName():            {"a": "one", "d/new\nline": "two"},
-			"sealift" + extension:   {"a": "one", a.FileName(): "x"},
-			"sealift-2" + extension: {"a": "one", strings.ToLower(a.FileName()): "x", "sealift" + extension: "y"},
+			a.FileName():          {"a": "one", "d/new\nline": "two"},
+			"sealift" + extension: {"a": "one", a.FileName(): "x"},
 		} {
 			p := newPair(t, source.tree(), treetest.Dir{})
 			p.copy(o)
@@ -44,7 +43,7 @@ func TestLevelsOfEachHash(t *testing.T) {
 	})
 }
 
-// TestChainOfEachHash is the exception in rule 2.
+// TestChainOfEachHash is rule 2 about the source's own manifest.
 func TestChainOfEachHash(t *testing.T) {
 	eachHash(t, func(t *testing.T, a hash.Algorithm, _ string) {
 		tree := files{"a": "one", a.FileName(): sums(a, "a", "one")}
@@ -73,7 +72,7 @@ func TestFormOfEachHash(t *testing.T) {
 			"OpenSSL's form":                     {content: a.Tags()[0] + "(a)= " + a.Text(digestsOf("one", a)[0]) + "\n", refused: true},
 		} {
 			p := newPair(t, treetest.Dir{}, treetest.Dir{a.FileName(): treetest.File(test.content)})
-			_, err := p.open(Options{Hashes: []hash.Algorithm{a}})
+			_, err := p.open(Options{Hashes: []hash.Algorithm{a}, Usual: a.FileName()})
 			if refusal := (*failure.RefusedError)(nil); errors.As(err, &refusal) != test.refused {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -81,19 +80,19 @@ func TestFormOfEachHash(t *testing.T) {
 	})
 }
 
-// TestOthersOfEachHash is rule 1, with the names that manifests of a tree and of a file
-// have.
+// TestOthersOfEachHash is rule 1. A manifest beside a file is own only for a copy of that file with
+// that hash.
 func TestOthersOfEachHash(t *testing.T) {
 	eachHash(t, func(t *testing.T, a hash.Algorithm, extension string) {
 		this := hash.SHA256
 		if a == this {
 			this = hash.MD5
 		}
-		others := []string{a.FileName(), "a" + extension, "sealift" + extension}
+		beside := "a" + extension
 		for _, file := range []string{"", "a"} {
-			dest := files{"a": "old"}
-			for _, name := range others {
-				dest[name] = sums(a, "a", "old")
+			dest := files{"a": "old", "b": "b", beside: sums(a, "a", "old")}
+			for _, name := range namesOf(a) {
+				dest[name] = sums(a, "a", "old", "b", "b")
 			}
 			p := newPair(t, files{"a": "new"}.tree(), dest.tree())
 			c := p.begin(Options{Hashes: []hash.Algorithm{this}, File: file})
@@ -102,14 +101,17 @@ func TestOthersOfEachHash(t *testing.T) {
 				t.Fatal(err)
 			}
 			stale, err := c.Stale()
-			found := map[string]int{}
-			for _, s := range stale {
-				found[s.Path] = s.Lines
+			if err != nil || len(stale) != 1 || stale[0] != (Stale{beside, 1}) {
+				t.Errorf("file %q: %+v is out of date (%v)", file, stale, err)
 			}
-			for _, name := range others {
-				if found[name] != 1 {
-					t.Errorf("file %q: %d lines of %s are out of date, want 1 (%v)", file, found[name], name, err)
+			after := read(t, p.dest)
+			for _, name := range namesOf(a) {
+				if after[name] != sums(a, "b", "b") {
+					t.Errorf("file %q: %s holds %q", file, name, after[name])
 				}
+			}
+			if after[beside] != dest[beside] {
+				t.Errorf("file %q: %s holds %q", file, beside, after[beside])
 			}
 		}
 	})

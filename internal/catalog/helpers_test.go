@@ -65,11 +65,18 @@ var usualHashes = []hash.Algorithm{hash.SHA256}
 type pair struct {
 	t            *testing.T
 	source, dest string
+	journal      memoryJournal
 }
+
+// memoryJournal has the present names of manifests that are aside, by their paths.
+type memoryJournal map[string]string
+
+func (j memoryJournal) RecordAside(file, name string, _ bool) error { j[file] = name; return nil }
+func (j memoryJournal) ForgetAside(file string) error               { delete(j, file); return nil }
 
 func newPair(t *testing.T, source, dest treetest.Node) *pair {
 	t.Helper()
-	p := &pair{t, filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "dest")}
+	p := &pair{t, filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "dest"), memoryJournal{}}
 	treetest.Create(t, p.source, source)
 	treetest.Create(t, p.dest, dest)
 	return p
@@ -91,6 +98,7 @@ func (p *pair) open(o Options) (*Catalog, error) {
 	if o.Hashes == nil {
 		o.Hashes = usualHashes
 	}
+	o.Asides, o.Journal = maps.Clone(p.journal), p.journal
 	source, _ := OpenSource(openRoot(p.t, p.source), SourceOptions{Hashes: o.Hashes, File: o.File})
 	p.t.Cleanup(source.Close)
 	c, err := Open(openRoot(p.t, p.dest), source, o)
@@ -108,9 +116,6 @@ func (p *pair) begin(o Options) *Catalog {
 		p.t.Fatal(err)
 	}
 	c.Resume(nil)
-	if err := c.Start(); err != nil {
-		p.t.Fatal(err)
-	}
 	return c
 }
 
@@ -139,24 +144,13 @@ func (p *pair) put(c *Catalog, name string) {
 	c.Record(Outcome{Path: name, Digests: digestsOf(string(content), c.opts.Hashes...), Created: !existed, Replaced: existed})
 }
 
-// copyAll copies the files of the source except those in leave, in the order of a run.
+// copyAll copies the files of the source except those in leave and the source's own manifests.
 func (p *pair) copyAll(c *Catalog, leave ...string) {
 	p.t.Helper()
-	var late []string
 	for _, name := range slices.Sorted(maps.Keys(read(p.t, p.source))) {
-		switch {
-		case slices.Contains(leave, name):
-		case c.Late(name):
-			late = append(late, name)
-		default:
+		if !slices.Contains(leave, name) && !c.IsManifest(name) && !c.Guards(name) {
 			p.put(c, name)
 		}
-	}
-	if err := c.MakeWay(); err != nil {
-		p.t.Fatal(err)
-	}
-	for _, name := range late {
-		p.put(c, name)
 	}
 }
 

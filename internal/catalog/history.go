@@ -153,24 +153,20 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 	return written, err
 }
 
-// linePatterns returns the ignore patterns for the line manifests at a level.
-func (c *Catalog) linePatterns(level int) (patterns []string) {
+// linePatterns returns the ignore patterns for the line manifests.
+func (c *Catalog) linePatterns() (patterns []string) {
 	for _, l := range c.lists {
 		if c.opts.Outside == "" {
-			patterns = append(patterns, mhl.PatternFor(c.fileAt(l, level)))
+			patterns = append(patterns, mhl.PatternFor(l.path))
 		}
 	}
 	return patterns
 }
 
 // ignoreLines adds the patterns for the line manifests that the run has written. more is
-// true if the history of the destination lacks one of them. Patterns of the source hide
-// line manifests that were copied from it: see refuseHidden.
+// true if the history of the destination lacks one of them.
 func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
-	if c.joined {
-		return patterns, false
-	}
-	lines := c.linePatterns(c.level)
+	lines := c.linePatterns()
 	if h := c.history; h.Dest != nil && h.Dest.At("") != nil {
 		known := h.Dest.At("").Ignore.Patterns()
 		more = slices.ContainsFunc(lines, func(p string) bool { return !slices.Contains(known, p) })
@@ -186,20 +182,11 @@ func (c *Catalog) refuseHidden() error {
 	}
 	h := c.history
 	chosen := mhl.NewIgnore(h.Order.Ignore...)
-	patterns := c.linePatterns(c.level)
-	if c.top >= 0 {
-		patterns = append(patterns, c.linePatterns(c.top)...)
-	}
-	lines := mhl.NewIgnore(patterns...)
-	own := map[string]bool{} // at the destination
-	for _, l := range c.lists {
-		if own[l.path] = true; l.prev != nil {
-			own[l.prev.path] = true
-		}
-	}
-	found, err := h.Source.FirstHidden(lines, chosen.Hides)
+	lines := mhl.NewIgnore(c.linePatterns()...)
+	hides := func(file string, isDir bool) bool { return c.isPlace(file) || chosen.Hides(file, isDir) }
+	found, err := h.Source.FirstHidden(lines, hides)
 	if err == nil && found == "" && h.Dest != nil {
-		found, err = h.Dest.FirstHidden(lines, func(file string, isDir bool) bool { return own[file] || chosen.Hides(file, isDir) })
+		found, err = h.Dest.FirstHidden(lines, hides)
 	}
 	if err != nil || found == "" {
 		return err

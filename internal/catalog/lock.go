@@ -8,7 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// fileLockName is the file that a process locks while it writes a File in its directory.
+// fileLockName is the file that a process locks while it changes manifests in its directory.
 var fileLockName = fsys.SharedTempName("lock")
 
 const (
@@ -16,17 +16,17 @@ const (
 	lockPause = 10 * time.Millisecond // between two attempts
 )
 
-// lock lets the processes that write Files in one directory take turns, so that each one
+// lock lets the processes that change manifests in one directory take turns, so that each one
 // merges the lines of the others. Without the lock, one process could rename its manifest
 // over another one that it has not read. The returned function ends the turn. If the lock is
-// not available for a minute, lock does without it: Write still fails if it sees another manifest.
-// The error is the cause of ctx's end during the wait.
-func (f *File) lock(ctx context.Context) (unlock func(), err error) {
+// not available for a minute, lock does without it: the caller still fails if it sees another
+// manifest. The error is the cause of ctx's end during the wait.
+func lock(ctx context.Context, home *fsys.Dir) (unlock func(), err error) {
 	for begin := time.Now(); ; {
-		l, err := f.home.Lock(fileLockName)
+		l, err := home.Lock(fileLockName)
 		if err == nil {
 			return func() {
-				_ = f.home.Remove(fileLockName) // a leftover is only litter: the lock ends with its descriptor
+				_ = home.Remove(fileLockName) // a leftover is only litter: the lock ends with its descriptor
 				l.Unlock()
 			}, nil
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
 	"strings"
 
@@ -12,7 +11,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
-	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
 // changes records which files the run has replaced, so that other manifests can be compared
@@ -58,7 +56,7 @@ func (c *Catalog) Stale() ([]Stale, error) {
 		return nil, nil
 	}
 	slices.Sort(c.changes.fresh)
-	names, err := c.others()
+	names, err := c.otherNames()
 	if err != nil {
 		return nil, err
 	}
@@ -72,61 +70,29 @@ func (c *Catalog) Stale() ([]Stale, error) {
 			stale = append(stale, Stale{name, n})
 		}
 	}
-	n, err := c.outdatedHistory()
-	if n > 0 {
-		stale = append(stale, Stale{path.Join(mhl.Folder, mhl.ChainName), n})
-	}
-	return stale, err
+	return stale, nil
 }
 
-// outdatedHistory counts the files that the history in the root lists and that the run has
-// replaced by other content. A run that continues the history replaces none.
-func (c *Catalog) outdatedHistory() (count int, err error) {
-	if c.history != nil || c.opts.File != "" {
-		return 0, nil
-	}
-	tree, err := mhl.Open(c.root, nil, c.opts.Spill)
-	defer func() {
-		if _, damaged := errors.AsType[*mhl.ChainError](err); damaged {
-			count, err = 0, nil // it was damaged before, or this run has replaced it
-		}
-	}()
-	if err != nil {
-		return 0, err
-	}
-	defer tree.Close() //nolint:errcheck // a temporary that is not needed any more
-	err = tree.Each(func(r *mhl.Record) error {
-		var listed []hash.Expected
-		for _, k := range r.Known {
-			listed = append(listed, hash.Expected{Algorithm: k.Algorithm, Digest: k.Sum})
-		}
-		if len(listed) > 0 && c.changes.replaced.Has(r.Path) && !c.hasWritten(r.Path, listed) {
-			count++
-		}
-		return nil
-	})
-	return count, err
-}
-
-// others lists the manifests in the root that this run has not written.
-func (c *Catalog) others() ([]string, error) {
+// otherNames lists the manifests in the root that this run has not written.
+func (c *Catalog) otherNames() ([]string, error) {
 	var found []string
 	add := func(name string) {
-		if _, fresh := slices.BinarySearch(c.changes.fresh, name); !fresh && !c.isManifest(name, c.level) && !(c.joined && c.isManifest(name, c.top)) {
+		if _, fresh := slices.BinarySearch(c.changes.fresh, name); !fresh {
 			found = append(found, name)
 		}
 	}
 	if c.opts.File != "" {
-		for _, a := range hash.Algorithms() {
-			usual := names{hashes: []hash.Algorithm{a}}
-			for _, name := range []string{usual.at(0, a), usual.at(1, a), c.opts.File + "." + a.Extension()} {
-				add(name)
+		err := c.eachOther(func(name string, a hash.Algorithm) error {
+			add(name)
+			if beside := c.opts.File + "." + a.Extension(); !c.isPlace(beside) && !slices.Contains(found, beside) {
+				add(beside)
 			}
-		}
-		return found, nil
+			return nil
+		})
+		return found, err
 	}
 	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
-		if _, _, ok := manifest.Recognize(string(name)); ok {
+		if _, _, ok := manifest.Recognize(string(name)); ok && !c.isPlace(string(name)) {
 			add(string(name))
 		}
 		return true
@@ -177,7 +143,7 @@ func (c *Catalog) outdated(name string) (int, error) {
 // digests.
 func (c *Catalog) hasWritten(file string, listed []hash.Expected) bool {
 	return slices.ContainsFunc(listed, func(l hash.Expected) bool {
-		slot := slices.Index(c.names.hashes, l.Algorithm)
+		slot := slices.Index(c.opts.Hashes, l.Algorithm)
 		return slot >= 0 && c.changes.lines[slot].Has(pathAndDigest(file, l.Digest))
 	})
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"testing"
@@ -8,9 +9,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// TestOtherManifestsAreOnlyWarnedOf is rule 1. The source has "a" and "b", both with
-// the content "new".
-func TestOtherManifestsAreOnlyWarnedOf(t *testing.T) {
+// TestOtherManifests is rule 1. The source has "a" and "b", both with the content "new". A
+// manifest in after has this content, "" if it is gone; all others stay as they are in dest.
+func TestOtherManifests(t *testing.T) {
 	old, renewed := files{"a": "old", "b": "old"}, sha("a", "new", "b", "new")
 	for name, test := range map[string]struct {
 		source, dest files
@@ -23,8 +24,27 @@ func TestOtherManifestsAreOnlyWarnedOf(t *testing.T) {
 		"each line of a replaced file is out of date": {dest: with(old, files{"MD5SUMS": "#\n" + sums(hash.MD5, "a", "old", "b", "old", "c", "c")}), want: []string{"MD5SUMS 2"}, after: files{"SHA256SUMS": renewed}},
 		"a file that is new makes none so":            {dest: files{"MD5SUMS": sums(hash.MD5, "a", "old")}, after: files{"SHA256SUMS": renewed}},
 		"nor does one that was left":                  {dest: with(old, files{"MD5SUMS": sums(hash.MD5, "b", "old")}), leave: "b", after: files{"b": "old", "SHA256SUMS": sha("a", "new")}},
-		"the manifest of an earlier run with another hash": {
-			dest: with(old, files{"BLAKE3SUMS": sums(hash.BLAKE3, "a", "old")}), want: []string{"BLAKE3SUMS 1"}, after: files{"SHA256SUMS": renewed},
+		"an own one of another hash loses these lines": {
+			dest:  with(old, files{"BLAKE3SUMS": sums(hash.BLAKE3, "a", "old", "c", "c")}),
+			after: files{"SHA256SUMS": renewed, "BLAKE3SUMS": sums(hash.BLAKE3, "c", "c")},
+		},
+		"and is removed without any line": {
+			dest: with(old, files{"BLAKE3SUMS": sums(hash.BLAKE3, "a", "old")}), after: files{"SHA256SUMS": renewed, "BLAKE3SUMS": ""},
+		},
+		"also if the run computes no hash": {
+			dest: with(old, files{"SHA256SUMS": sha("a", "old", "c", "c")}), options: Options{Hashes: []hash.Algorithm{}}, after: files{"SHA256SUMS": sha("c", "c")},
+		},
+		"one that the source has stays": {
+			source: files{"MD5SUMS": sums(hash.MD5, "a", "old")}, dest: with(old, files{"MD5SUMS": sums(hash.MD5, "a", "old")}),
+			after: files{"SHA256SUMS": sha("a", "new", "b", "new", "MD5SUMS", sums(hash.MD5, "a", "old"))},
+		},
+		"one that differs from the source's loses lines and is not replaced": {
+			source: files{"MD5SUMS": sums(hash.MD5, "a", "new")}, dest: with(old, files{"MD5SUMS": sums(hash.MD5, "a", "old", "c", "c")}),
+			after: files{"SHA256SUMS": renewed, "MD5SUMS": sums(hash.MD5, "c", "c")},
+		},
+		"no own one keeps a line of a manifest that changes": {
+			dest:  files{"SHA256SUMS": sha("a", "old"), "SHA512SUMS": sums(hash.SHA512, "SHA256SUMS", "x", "c", "c")},
+			after: files{"SHA256SUMS": renewed, "SHA512SUMS": sums(hash.SHA512, "c", "c")},
 		},
 		"a line that says what the file is now is right": {dest: with(old, files{"x.sha256": sha("a", "new", "b", "old")}), want: []string{"x.sha256 1"}, after: files{"SHA256SUMS": renewed}},
 		"several are in the order of their names": {
@@ -36,13 +56,13 @@ func TestOtherManifestsAreOnlyWarnedOf(t *testing.T) {
 		},
 		"what the copy has brought is not another one": {source: files{"a.sha256": sha("a", "x")}, dest: old, after: files{"SHA256SUMS": sha("a", "new", "b", "new", "a.sha256", sha("a", "x"))}},
 		"the usual manifest is another one with --manifest": {
-			dest: with(old, files{"SHA256SUMS": sha("a", "old")}), options: Options{Usual: "list"}, want: []string{"SHA256SUMS 1"}, after: files{"list": renewed},
+			dest: with(old, files{"SHA256SUMS": sha("a", "old")}), options: Options{Usual: "list"}, after: files{"list": renewed, "SHA256SUMS": ""},
 		},
 		"and outside of the destination": {
-			dest: with(old, files{"SHA256SUMS": sha("a", "old")}), options: Options{Outside: "elsewhere"}, want: []string{"SHA256SUMS 1"},
+			dest: with(old, files{"SHA256SUMS": sha("a", "old")}), options: Options{Outside: "elsewhere"}, after: files{"SHA256SUMS": ""},
 		},
 		"beside a single file the usual ones are read": {
-			dest:    with(old, files{"SHA256SUMS": sha("a", "old"), "a.md5": sums(hash.MD5, "a", "old"), "b.md5": sums(hash.MD5, "a", "old"), "x.md5": "x"}),
+			dest:    with(old, files{"SHA256SUMS": "#\n" + sha("a", "old"), "a.md5": "#\n" + sums(hash.MD5, "a", "old"), "b.md5": sums(hash.MD5, "a", "old"), "x.md5": "x"}),
 			options: Options{File: "a"}, leave: "b", want: []string{"SHA256SUMS 1", "a.md5 1"}, after: files{"b": "old", "a.sha256": sha("a", "new")},
 		},
 	} {
@@ -67,7 +87,9 @@ func TestOtherManifestsAreOnlyWarnedOf(t *testing.T) {
 			if !slices.Equal(got, test.want) {
 				t.Errorf("out of date: %q, want %q", got, test.want)
 			}
-			wantFiles(t, p.dest, with(with(test.dest, files{"a": "new", "b": "new"}), with(test.source, test.after)))
+			want := with(with(test.dest, files{"a": "new", "b": "new"}), with(test.source, test.after))
+			maps.DeleteFunc(want, func(_, content string) bool { return content == "" })
+			wantFiles(t, p.dest, want)
 		})
 	}
 }

@@ -35,19 +35,28 @@ func (o *own) close() {
 	}
 }
 
+// closeHome closes the manifest and its directory, unless that is root.
+func (o *own) closeHome(root *fsys.Dir) {
+	o.close()
+	if o != nil && o.home != root {
+		o.home.Close()
+	}
+}
+
+// isEmpty reports whether the file has no line. Sealift writes no such manifest, but replaces one
+// that --manifest names.
+func (o *own) isEmpty() bool { return o != nil && o.info.Size == 0 }
+
 // notOwnError explains why the file with a manifest's name is not a manifest of Sealift.
 type notOwnError struct{ why string }
 
 func (e *notOwnError) Error() string { return e.why }
 
-// signatures are the endings of the names of detached signatures.
-var signatures = []string{".asc", ".sig", ".gpg"}
-
 // openOwn opens the manifest name of hash a in home. It returns nil if the name does not
 // exist. It returns a *notOwnError if it is not a regular file in exactly the form that
-// Sealift writes, or has a detached signature beside it.
+// Sealift writes.
 func openOwn(home *fsys.Dir, name string, a hash.Algorithm) (*own, error) {
-	o, err := openUnsigned(home, name)
+	o, err := openRegular(home, name)
 	if o == nil || err != nil {
 		return nil, err
 	}
@@ -59,9 +68,9 @@ func openOwn(home *fsys.Dir, name string, a hash.Algorithm) (*own, error) {
 	return o, nil
 }
 
-// openUnsigned opens the regular file name in home, with any content. It returns nil if the
-// name does not exist, and a *notOwnError if it has another type or a detached signature.
-func openUnsigned(home *fsys.Dir, name string) (*own, error) {
+// openRegular opens the regular file name in home, with any content. It returns nil if the
+// name does not exist, and a *notOwnError if it has another type.
+func openRegular(home *fsys.Dir, name string) (*own, error) {
 	f, info, err := home.OpenRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -71,15 +80,6 @@ func openUnsigned(home *fsys.Dir, name string) (*own, error) {
 	}
 	if err != nil {
 		return nil, err
-	}
-	for _, extension := range signatures {
-		if _, err := home.Lstat(name + extension); err == nil {
-			f.Close()
-			return nil, &notOwnError{"there is a signature of it, " + quoteName(name+extension)}
-		} else if !fsys.NoSuchFile(err) {
-			f.Close()
-			return nil, err
-		}
 	}
 	return &own{home: home, name: name, file: f, info: info}, nil
 }

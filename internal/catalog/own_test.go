@@ -35,17 +35,17 @@ func TestWhatMayBeReplaced(t *testing.T) {
 		"BSD's lines":                                    {dest: manifest("SHA256 (a) = " + list[:64] + "\n"), refused: "line 1"},
 		"a signed manifest":                              {dest: manifest("-----BEGIN PGP SIGNED MESSAGE-----\n" + list), refused: "line 1"},
 		"a path that leads out of the tree":              {dest: manifest(list[:64] + "  ../a\n"), refused: "line 1"},
-		"a signature beside it, .asc":                    {dest: treetest.Dir{"SHA256SUMS": treetest.File(list), "SHA256SUMS.asc": treetest.File("")}, refused: "signature"},
-		"a signature beside it, .sig":                    {dest: treetest.Dir{"SHA256SUMS": treetest.File(list), "SHA256SUMS.sig": treetest.File("")}, refused: "signature"},
-		"a signature beside it, .gpg":                    {dest: treetest.Dir{"SHA256SUMS": treetest.File(list), "SHA256SUMS.gpg": treetest.Dir{}}, refused: "signature"},
+		"a signature beside it, .asc":                    {dest: treetest.Dir{"SHA256SUMS": treetest.File(list), "SHA256SUMS.asc": treetest.File("")}, refused: "there is also 'SHA256SUMS."},
+		"a signature beside it, .sig":                    {dest: treetest.Dir{"SHA256SUMS": treetest.File(list), "SHA256SUMS.sig": treetest.File("")}, refused: "there is also 'SHA256SUMS."},
+		"a signature beside it, .gpg":                    {dest: treetest.Dir{"SHA256SUMS": treetest.File(list), "SHA256SUMS.gpg": treetest.Dir{}}, refused: "there is also 'SHA256SUMS."},
 		"a directory":                                    {dest: treetest.Dir{"SHA256SUMS": treetest.Dir{}}, refused: "it is a directory"},
 		"a link, even to a manifest":                     {dest: treetest.Dir{"SHA256SUMS": treetest.Symlink("x"), "x": treetest.File(list)}, refused: "it is a symbolic link"},
 		"a link in place of the directory":               {dest: treetest.Dir{"sums": treetest.Symlink("."), "list": treetest.File(list)}, usual: "sums/list", refused: "not a directory"},
 		"a manifest in a directory":                      {dest: treetest.Dir{"sums": treetest.Dir{"list": treetest.File(list)}}, usual: "sums/list"},
 		"no directory yet":                               {dest: treetest.Dir{}, usual: "sums/list"},
 		"a name of 255 bytes, which has no signature":    {dest: treetest.Dir{strings.Repeat("x", 255): treetest.File(list)}, usual: strings.Repeat("x", 255)},
-		"a link of the source in place of the directory": {dest: treetest.Dir{}, source: treetest.Dir{"sums": treetest.Symlink("x")}, usual: "sums/list", refused: "the source has a symbolic link in place of its directory"},
-		"a file of the source in place of the directory": {dest: treetest.Dir{}, source: treetest.Dir{"sums": treetest.File("x")}, usual: "sums/list", refused: "the source has a regular file in place of its directory"},
+		"a link of the source in place of the directory": {dest: treetest.Dir{}, source: treetest.Dir{"sums": treetest.Symlink("x")}, usual: "sums/list", refused: "in the source, its directory is reached through something that is not a directory"},
+		"a file of the source in place of the directory": {dest: treetest.Dir{}, source: treetest.Dir{"sums": treetest.File("x")}, usual: "sums/list", refused: "in the source, its directory is reached through something that is not a directory"},
 		"a directory of the source":                      {dest: treetest.Dir{}, source: treetest.Dir{"sums": treetest.Dir{}}, usual: "sums/list"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +55,9 @@ func TestWhatMayBeReplaced(t *testing.T) {
 			}
 			p := newPair(t, source, test.dest)
 			before := read(t, p.dest)
+			if test.usual == "" {
+				test.usual = "SHA256SUMS" // the only name
+			}
 			_, err := p.open(Options{Usual: test.usual, Shown: "DST"})
 			wantFiles(t, p.dest, before)
 			var refused *failure.RefusedError

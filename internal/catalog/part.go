@@ -17,7 +17,7 @@ type Recorder interface {
 // OpenPart returns a catalog without manifests: the recorder gets each record. Write is not
 // called.
 func OpenPart(root *fsys.Dir, hashes []hash.Algorithm, r Recorder) *Catalog {
-	return &Catalog{opts: Options{Hashes: hashes}, root: root, source: &Source{}, top: -1, recorder: r}
+	return &Catalog{opts: Options{Hashes: hashes}, root: root, source: &Source{}, recorder: r}
 }
 
 // NewExpectation returns the expectation for a file whose digests are listed. For each

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
@@ -90,35 +89,30 @@ func (s *Source) spelled(l *sourceList, file string) (string, error) {
 // EachKept calls yield for the lines of earlier manifests that Kept returns, with the index
 // of the hash among those of the run.
 func (c *Catalog) EachKept(yield func(slot int, file string, digest []byte) error) error {
-	if c.distrusted || c.opts.Outside != "" {
+	if c.opts.Outside != "" {
 		return nil
 	}
 	for _, l := range c.lists {
-		if l.prev == nil {
+		if !c.isKnown(l) {
 			continue
 		}
 		err := l.prev.index.Each(func(file string, digest []byte) error {
-			if file == l.prev.path { // no manifest can list itself
+			if file == l.path { // no manifest can list itself
 				return nil
 			}
 			return yield(l.slot, file, digest)
 		})
 		if err != nil {
-			return fmt.Errorf("%s: %w", quoteName(l.prev.path), err)
+			return fmt.Errorf("%s: %w", quoteName(l.path), err)
 		}
 	}
 	return nil
 }
 
-// Level returns the level of the names of the run's manifests.
-func (c *Catalog) Level() int { return c.level }
-
-// LateFiles returns the paths in the source for which Late returns true.
-func (c *Catalog) LateFiles() (files []string) {
-	for _, claim := range c.claims {
-		if claim.kind == fsys.Regular {
-			files = append(files, claim.path)
-		}
+// Names returns the paths of the run's manifests, relative to the destination.
+func (c *Catalog) Names() (names []string) {
+	for _, l := range c.lists {
+		names = append(names, l.path)
 	}
-	return files
+	return names
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
-	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -22,46 +20,45 @@ func (c *Catalog) single() bool {
 }
 
 // openSingle applies rule 7: the manifest of a single file is beside it, and may be older
-// than the file.
+// than the file, and of any form that verify reads.
 func (c *Catalog) openSingle() error {
-	if c.root == nil {
-		return nil
-	}
-	_, err := c.root.Lstat(c.opts.File)
-	c.exists = err == nil
-	if err != nil && !fsys.NoSuchFile(err) {
-		return err
-	}
 	for _, l := range c.lists {
 		l.path = c.opts.File + "." + l.algorithm.Extension()
-		err = c.findPrevious(l, []place{{l.path, false}, {l.path, true}})
-		foreign, isForeign := errors.AsType[*notOwnError](err)
-		switch {
-		case isForeign:
-			// It may have any form that verify reads.
-			if l.given, _, err = givenIn(c.root, l.path, c.opts.File, l.algorithm, true); err != nil {
-				return err
-			}
-			if l.given == nil {
-				return c.refuse(l.path, foreign)
-			}
-		case err != nil:
-			return err
-		case l.prev != nil:
-			digest, listed, err := l.prev.index.Lookup(c.opts.File)
-			if err != nil {
-				return err
-			}
-			if !listed && l.prev.index.Len() > 0 {
-				return c.refuse(l.path, &notOwnError{"it lists other files"})
-			}
-			if listed && !l.prev.killed && !c.exists { // it lists a file that does not exist, as a publisher's manifest does
-				l.prev.close()
-				l.prev, l.given = nil, digest
-			}
+		if c.root == nil {
+			continue
+		}
+		if err := c.openBeside(l); err != nil {
+			return c.refuse(l.path, err)
 		}
 	}
 	return nil
+}
+
+func (c *Catalog) openBeside(l *list) (err error) {
+	l.prev, err = openOwn(c.root, l.path, l.algorithm)
+	other := err
+	if ignoreNotOwn(err) != nil {
+		return err
+	}
+	if l.prev != nil {
+		l.prev.path = l.path
+	}
+	if other == nil {
+		if err := c.findAside(l); err != nil {
+			return err
+		}
+	}
+	switch {
+	case l.prev != nil:
+		if l.given, _, err = l.prev.index.Lookup(c.opts.File); err == nil && l.given == nil {
+			err = &notOwnError{"it does not list the file"}
+		}
+	case other != nil:
+		if l.given, _, err = givenIn(c.root, l.path, c.opts.File, l.algorithm, true); err == nil && l.given == nil {
+			err = other
+		}
+	}
+	return err
 }
 
 // givenIn returns the digest that a file in root lists for the file name beside it. It returns nil
@@ -94,67 +91,55 @@ func givenIn(root *fsys.Dir, file, name string, a hash.Algorithm, bare bool) (di
 	return digest, ok && index.Len() == 1 && index.Malformed() == 0, err
 }
 
-// Accepts returns an error if the single file must not be created or replaced. The reason
-// is that a manifest that stays has other digests than the source.
+// Accepts returns an error if the single file must not be created or replaced by content with
+// these digests, or listed. The reason is that the manifest beside it has another digest and
+// must not change: it is not own, or does not match the file that it stands beside.
 func (c *Catalog) Accepts(digests hash.Digests) error {
 	for _, l := range c.lists {
-		if l.given != nil && digests != nil && !bytes.Equal(l.given, digests[l.slot]) {
-			return fmt.Errorf("the source does not match %s at the destination: its %s is %s and should be %s",
-				quoteName(l.path), l.algorithm, l.algorithm.Text(digests[l.slot]), l.algorithm.Text(l.given))
+		if l.given == nil || digests == nil || bytes.Equal(l.given, digests[l.slot]) {
+			continue
 		}
+		if replaceable, err := c.matchesBeside(l); err != nil {
+			return err
+		} else if replaceable {
+			continue
+		}
+		return fmt.Errorf("the source does not match %s at the destination: its %s is %s and should be %s",
+			quoteName(l.path), l.algorithm, l.algorithm.Text(digests[l.slot]), l.algorithm.Text(l.given))
 	}
 	return nil
 }
 
-// stays reports whether the manifest beside a single file stays byte for byte. It does if
-// it is a publisher's, if it lists the digests that the run has read, or if the run has
-// read nothing.
-func (c *Catalog) stays(l *list) (bool, error) {
-	if !c.single() || l.given != nil {
-		return l.given != nil, nil
+// matchesBeside reports whether the existing manifest of a single file is own and has the digest of
+// the file that exists beside it. A manifest that an unfinished run has moved aside was.
+func (c *Catalog) matchesBeside(l *list) (bool, error) {
+	if l.prev == nil || l.prev.killed {
+		return l.prev != nil, nil
 	}
-	if c.digests == nil && !c.dropped {
-		return true, c.moveBack(l)
+	near, err := neighboursOf(c.root, l.path)
+	if err == nil {
+		err = near.refuseCrowd(l.path, false)
 	}
-	if c.dropped || l.prev == nil {
+	if err != nil {
+		return false, ignoreNotOwn(err)
+	}
+	finder := fsys.NewFinder(c.root, 1)
+	defer finder.Close()
+	have, err := digestOf(finder, c.opts.File, l.algorithm)
+	if fsys.NoSuchFile(err) || errors.As(err, new(*fsys.KindError)) {
 		return false, nil
 	}
-	digest, ok, err := l.prev.index.Lookup(c.opts.File)
-	if err != nil || !ok || !bytes.Equal(digest, c.digests[l.slot]) {
-		return false, err
-	}
-	return true, c.moveBack(l)
+	return bytes.Equal(have, l.given), err
 }
 
-// moveBack renames the manifest back to its name.
-func (c *Catalog) moveBack(l *list) error {
-	if l.prev == nil || !l.prev.aside {
-		return nil
+// stays reports whether the manifest beside a single file stays byte for byte. It does if it is
+// not own, if it lists the digests that the run has read, or if the run has read nothing.
+func (c *Catalog) stays(l *list) (bool, error) {
+	if !c.single() || l.given == nil {
+		return false, nil
 	}
-	if err := l.prev.home.RenameNew(l.prev.name, l.path); err != nil {
-		return err
+	if l.prev != nil && (c.dropped || c.digests != nil && !bytes.Equal(l.given, c.digests[l.slot])) {
+		return false, nil
 	}
-	l.prev.aside, l.prev.name = false, l.path
-	if c.opts.Durable {
-		return l.prev.home.Sync()
-	}
-	return nil
-}
-
-// NeedsDigests reports whether the caller must call CheckGiven before it writes: the single
-// file exists, and beside it is a manifest that is not Sealift's.
-func (c *Catalog) NeedsDigests() bool {
-	return c.exists && slices.ContainsFunc(c.lists, func(l *list) bool { return l.given != nil })
-}
-
-// CheckGiven refuses to replace the single file if a manifest beside it that Sealift may
-// not change would become wrong. digests are those of the source.
-func (c *Catalog) CheckGiven(digests hash.Digests) error {
-	for _, l := range c.lists {
-		if l.given != nil && !bytes.Equal(l.given, digests[l.slot]) {
-			return failure.Refuse("%s was not written by Sealift and does not match the source; remove it, or name another manifest with --manifest",
-				quoteName(c.shown(l.path)))
-		}
-	}
-	return nil
+	return true, c.moveBack(l.prev)
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/mhl"
 )
 
-// Source has the manifests in the source. It knows which names of manifests the source
-// uses, and which digests its files should have. Several goroutines may call Expect.
+// Source has the manifests in the source. It knows which digests its files should have. Several goroutines may call Expect.
 type Source struct {
 	root     *fsys.Dir
 	hashes   []hash.Algorithm
@@ -64,9 +63,8 @@ type Severity uint8
 
 // The severities.
 const (
-	Warning  Severity = iota
-	Doubt             // a warning, or a mismatch where the user asked to be strict
-	Mismatch          // a bag is not valid
+	Warning Severity = iota
+	Mismatch
 	Failure
 )
 
@@ -105,18 +103,17 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	if o.Bag || slices.ContainsFunc(found, func(c foundList) bool { return c.format == manifest.BagIt }) {
 		declared, declareErr = readDeclaration(root)
 		if !o.Bag && declareErr != nil && !errors.Is(declareErr, fs.ErrNotExist) {
-			problems = append(problems, Problem{bag.DeclarationName, Doubt, declareErr})
+			problems = append(problems, Problem{bag.DeclarationName, Warning, declareErr})
 		}
 	}
-	levels := names{hashes: o.Hashes}
 	for _, c := range found {
-		usual := len(levels.matches(c.name)) > 0 || slices.Contains(o.Names, c.name) || o.File != ""
+		usual := slices.Contains(namesOf(o.Hashes[c.slot]), c.name) || slices.Contains(o.Names, c.name) || o.File != ""
 		if base, ok := sidecarOf(c.name); ok && s.isSidecar(c.name, base, o.Hashes[c.slot]) {
 			s.sidecars[base] = append(s.sidecars[base], sidecar{c.name, c.slot})
 			continue
 		}
 		if len(s.lists) == maxSourceLists {
-			problems = append(problems, Problem{c.name, Doubt, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
+			problems = append(problems, Problem{c.name, Warning, fmt.Errorf("it and the manifests after it are not checked: the source has more than %d", maxSourceLists)})
 			break
 		}
 		l, more := openSourceList(finder, c, o.Hashes[c.slot], usual, o.Bag && c.format == manifest.BagIt, declared.Encoding)
@@ -188,7 +185,7 @@ func (s *Source) openRootHistory() (*mhl.Tree, []Problem) {
 	}
 	severity, file := Failure, mhl.Folder
 	if chain := (*mhl.ChainError)(nil); errors.As(err, &chain) {
-		severity, file, err = Doubt, chain.Path, fmt.Errorf("the history is not checked: %w", chain.Err)
+		severity, file, err = Warning, chain.Path, fmt.Errorf("the history is not checked: %w", chain.Err)
 	}
 	return nil, []Problem{{file, severity, err}}
 }
@@ -291,7 +288,7 @@ func openSourceList(finder *fsys.Finder, c foundList, a hash.Algorithm, usual, i
 	if err != nil {
 		l.close()
 		if document, ok := errors.AsType[*manifest.DocumentError](err); ok {
-			return nil, problem(Doubt, fmt.Errorf("it is not checked: %w", document))
+			return nil, problem(Warning, fmt.Errorf("it is not checked: %w", document))
 		}
 		return nil, problem(Failure, err)
 	}
@@ -311,9 +308,9 @@ func openSourceList(finder *fsys.Finder, c foundList, a hash.Algorithm, usual, i
 	}
 	switch {
 	case bad == 1:
-		return l, problem(Doubt, errors.New("1 line of it could not be read and is not checked"))
+		return l, problem(Warning, errors.New("1 line of it could not be read and is not checked"))
 	case bad > 1:
-		return l, problem(Doubt, fmt.Errorf("%d lines of it could not be read and are not checked", bad))
+		return l, problem(Warning, fmt.Errorf("%d lines of it could not be read and are not checked", bad))
 	}
 	return l, nil
 }

@@ -14,17 +14,16 @@ import (
 type Line = manifest.LineNumber
 
 // marksLines reports whether the catalog marks lines that stay: it has one manifest of an
-// earlier run, and nothing but that manifest needs the lines. If the source has an entry of
-// that name, the run itself may change the manifest: see stillIndexed.
+// earlier run, and nothing but that manifest needs the lines.
 func (c *Catalog) marksLines() bool {
 	return len(c.lists) == 1 && len(c.opts.Hashes) == 1 && c.lists[0].prev != nil && !c.single() && !c.opts.ReadsBack &&
-		!c.claimed(c.lists[0].prev.path) && c.opts.Outside == "" && c.opts.Bag == nil && c.opts.MediaList == nil && c.history == nil && c.recorder == nil
+		c.opts.Outside == "" && c.opts.Bag == nil && c.opts.MediaList == nil && c.history == nil && c.recorder == nil
 }
 
 // keptInOne is Kept for a catalog that marks lines.
 func (c *Catalog) keptInOne(file string) (digests hash.Digests, line Line, complete bool) {
 	prev := c.lists[0].prev
-	if c.distrusted || prev.path == file { // no manifest can list itself
+	if !c.isKnown(c.lists[0]) || prev.path == file { // no manifest can list itself
 		return nil, 0, false
 	}
 	digest, line, err := prev.index.LookupLine(file)

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -152,23 +151,4 @@ func TestAnotherProcessChangesAManifestThatStays(t *testing.T) {
 			}
 		})
 	}
-}
-
-// TestTheRunChangesAManifestThatStays is a second run whose source has the manifest, too. The
-// run gives the file the times of the source's. That is no change by another process.
-func TestTheRunChangesAManifestThatStays(t *testing.T) {
-	tree := files{"a": "one", "SHA256SUMS": sha("a", "one")}
-	p := newPair(t, tree.tree(), tree.tree())
-	c := p.begin(Options{})
-	digests, line, _ := c.Kept("a")
-	c.Record(Outcome{Path: "a", Digests: digests, Line: line})
-	name := filepath.Join(p.dest, "SHA256SUMS")
-	if err := os.Chtimes(name, time.Time{}, time.Unix(1e9, 0)); err != nil {
-		t.Fatal(err)
-	}
-	c.Record(Outcome{Path: "SHA256SUMS", Digests: digestsOf(tree["SHA256SUMS"], hash.SHA256)})
-	if written, err := c.Write(); err != nil || len(written) != 1 || written[0].Lines != 1 {
-		t.Errorf("the manifests are %+v, %v", written, err)
-	}
-	wantFiles(t, p.dest, tree)
 }

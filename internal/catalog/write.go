@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -38,20 +39,13 @@ func (c *Catalog) Write() (written []Written, err error) {
 	if c.err != nil {
 		return nil, c.err
 	}
-	level := c.level
-	if c.joined, err = c.isSource(); err != nil {
-		return nil, err
-	}
-	if c.joined {
-		level = c.top
-	}
 	for _, l := range c.lists {
 		if stays, err := c.stays(l); err != nil {
 			return written, err
 		} else if stays {
 			continue
 		}
-		w, err := c.write(l, level)
+		w, err := c.write(l)
 		if err != nil {
 			if c.opts.Outside != "" {
 				err = fmt.Errorf("%s: %w", quoteName(c.opts.Outside), err)
@@ -62,54 +56,23 @@ func (c *Catalog) Write() (written []Written, err error) {
 			written = append(written, w)
 		}
 	}
-	if err := c.removeOld(level); err != nil {
+	if err := c.writeOthers(); err != nil {
+		return written, err
+	}
+	if err := c.removeAsides(); err != nil {
 		return written, err
 	}
 	return written, c.unsure
 }
 
-// isSource reports whether the manifests at the level top, which were copied from the
-// source, are exactly what the run would write. Then they are the run's manifests.
-func (c *Catalog) isSource() (bool, error) {
-	if !c.joined {
-		return false, nil
-	}
-	for _, claim := range c.claims {
-		if claim.level != c.top {
-			continue
-		}
-		l := c.lists[claim.slot]
-		if !c.arrived[claim.path] && !(l.copied && l.prev != nil && l.prev.path == claim.path) {
-			return false, nil
-		}
-		home, err := openHome(c.root, claim.path, false)
-		if err != nil {
-			return false, err
-		}
-		if home != c.root {
-			defer home.Close()
-		}
-		f, info, err := home.OpenRegular(path.Base(claim.path))
-		if err != nil {
-			return false, err
-		}
-		defer f.Close()
-		compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, c.top, w) }
-		if n, digest, err := equals(f, info.Size, compose); digest == "" || n.Lines == 0 || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// compose writes the lines of one manifest at a level: those of this run, and those of
-// earlier ones by rule 5.
-func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, error) {
+// compose writes the lines of one manifest: those of this run, and those of earlier ones by
+// rule 5. No manifest lists one of this run.
+func (c *Catalog) compose(l *list, w io.Writer) (manifest.Counts, error) {
 	finder := fsys.NewFinder(c.root, 64)
 	defer finder.Close()
 	doc := manifest.Document{
 		Hashes: []hash.Algorithm{l.algorithm},
-		Omit:   func(file string) bool { return c.isManifest(file, level) },
+		Omit:   c.isPlace,
 	}
 	if l.prev != nil && c.opts.Outside == "" {
 		doc.Previous = []io.ReadSeeker{l.prev.lines()}
@@ -121,23 +84,8 @@ func (c *Catalog) compose(l *list, level int, w io.Writer) (manifest.Counts, err
 	return c.builder.Write(w, doc)
 }
 
-// isManifest reports whether a path is that of a manifest of this run, at a level or at its
-// own level. No manifest lists these.
-func (c *Catalog) isManifest(file string, level int) bool {
-	if c.opts.Outside != "" {
-		return false
-	}
-	return slices.ContainsFunc(c.lists, func(l *list) bool { return file == l.path || file == c.fileAt(l, level) })
-}
-
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
-	for _, other := range c.lists {
-		// No manifest can list itself, and the path of one that is aside has no file.
-		if other.prev != nil && file == other.prev.path && (other == l || c.movable(other)) {
-			return nil, nil
-		}
-	}
 	if slices.ContainsFunc(c.fallen, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
 		return nil, nil
 	}
@@ -152,15 +100,16 @@ func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte)
 		return digest, nil
 	case have.Kind != fsys.Regular:
 		return nil, nil
-	case !l.prev.killed || c.interrupted == nil:
+	case !l.prev.killed:
 		return digest, nil
 	}
-	digests, touched := c.interrupted.Touched(file, have)
-	switch {
-	case !touched:
-		return digest, nil
-	case digests != nil:
-		return digests[l.slot], nil
+	if c.interrupted != nil {
+		switch digests, touched := c.interrupted.Touched(file, have); {
+		case !touched:
+			return digest, nil
+		case digests != nil:
+			return digests[l.slot], nil
+		}
 	}
 	// An unfinished run may have replaced it with content that its journal does not list.
 	now, err := digestOf(finder, file, l.algorithm)
@@ -194,17 +143,14 @@ func digestOfOpen(f *fsys.File, size int64, a hash.Algorithm) ([]byte, error) {
 	return set.Digests()[0], err
 }
 
-// write writes the manifest under its name at a level.
-func (c *Catalog) write(l *list, level int) (Written, error) {
-	file := c.opts.Outside
-	if file == "" {
-		file = c.fileAt(l, level)
-	}
+// write writes the manifest under its name.
+func (c *Catalog) write(l *list) (Written, error) {
+	file := cmp.Or(c.opts.Outside, l.path)
 	w := Written{Path: c.shown(file), Algorithm: string(l.algorithm)}
 	if err := c.stillIndexed(l); err != nil {
 		return w, err
 	}
-	compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, level, w) }
+	compose := func(w io.Writer) (manifest.Counts, error) { return c.compose(l, w) }
 	home, name, err := c.place(file, false)
 	if errors.Is(err, fs.ErrNotExist) { // create no directory without a manifest
 		n, err := compose(io.Discard)
@@ -234,11 +180,11 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	if err != nil {
 		return w, err
 	}
-	r := replacement{home: home, name: name, durable: c.opts.Durable, compose: compose}
-	if !l.copied { // a copy of the source's manifest is not replaced
-		r.like = l.prev
+	if err := c.beforeManifest(l); err != nil {
+		return w, err
 	}
-	if l.prev != nil && !l.prev.aside && (l.prev.path == file || c.opts.Outside != "") {
+	r := replacement{home: home, name: name, like: l.prev, durable: c.opts.Durable, compose: compose}
+	if l.prev != nil && !l.prev.aside {
 		r.replaces = l.prev
 	}
 	n, digest, err = r.write()
@@ -256,8 +202,7 @@ func (c *Catalog) write(l *list, level int) (Written, error) {
 	return w, nil
 }
 
-// equalsPresent compares the manifest with the file that has its name already: the previous one, or
-// the source's. If they are equal, it returns the digest as equals does, otherwise "".
+// equalsPresent compares the manifest with the file that has its name already. If they are equal, it returns the digest as equals does, otherwise "".
 func (c *Catalog) equalsPresent(l *list, file string, home *fsys.Dir, name string, compose composer) (n manifest.Counts, digest string, err error) {
 	present, info, err := home.OpenRegular(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -278,12 +223,23 @@ func (w *Written) count(n manifest.Counts, digest string) {
 	w.Lines, w.Dropped, w.SHA256 = n.Lines, n.Dropped, digest
 }
 
-// fileAt returns the path of the manifest at a level.
-func (c *Catalog) fileAt(l *list, level int) string {
-	if level == c.level {
-		return l.path
+// beforeManifest is BeforeChange for a manifest of this run, which another manifest may list.
+func (c *Catalog) beforeManifest(l *list) error {
+	if c.opts.Outside != "" || c.opts.File != "" {
+		return nil
 	}
-	return c.names.at(level, l.algorithm)
+	if err := c.finding.do(c.findOthers); err != nil {
+		return err
+	}
+	c.changes.replaced.Add(l.path)
+	for _, other := range c.others {
+		if other.prev.index.MayList(l.path) {
+			if err := c.moveAside(other.prev); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // place opens the directory of a manifest, and creates it if create is true.
@@ -322,53 +278,27 @@ func (c *Catalog) settleHome(home *fsys.Dir, before fsys.Info) error {
 	return nil
 }
 
-// removeOld removes the previous manifests whose lines are now in those at level.
-func (c *Catalog) removeOld(level int) error {
+// removeAsides removes the previous manifests that are aside, because their lines are in the new
+// ones, and the records of all.
+func (c *Catalog) removeAsides() error {
 	old := c.leftover
-	var failed error
 	for _, l := range c.lists {
-		left, err := c.isLeft(l, level)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("%s: %w", quoteName(l.prev.name), err))
-		}
-		if left {
+		if l.prev != nil && l.prev.aside {
 			old = append(old, l.prev)
 		}
 		l.prev.close()
 	}
-	if failed != nil {
-		return failed
-	}
 	for _, o := range old {
-		before, err := o.home.Stat()
-		if err == nil {
-			err = o.home.Remove(o.name)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err == nil {
-			err = c.settleHome(o.home, before)
-		}
-		if err != nil {
+		if err := c.removeAside(o); err != nil {
 			return fmt.Errorf("%s: %w", quoteName(o.name), err)
 		}
 	}
-	return nil
-}
-
-// isLeft reports whether the previous manifest of a list still exists, although its lines are now in
-// the manifest at level.
-func (c *Catalog) isLeft(l *list, level int) (bool, error) {
-	switch {
-	case !c.movable(l):
-		return false, nil
-	case l.prev.aside:
-		return true, nil
-	case l.prev.path == c.fileAt(l, level):
-		return false, nil
+	for file := range c.opts.Asides { // a killed run may have removed the manifest and not the record
+		if err := c.opts.Journal.ForgetAside(file); err != nil {
+			return err
+		}
 	}
-	return l.prev.isInPlace()
+	return nil
 }
 
 // shown returns a manifest's path as the user would write it.

@@ -104,11 +104,10 @@ dest  read each destination, from its device
 full  read the source again, too`
 
 // sourceManifestHelp explains the modes, as policyHelp does.
-const sourceManifestHelp = "`MODE`: compare with a manifest of SRC\n" + `check   do not copy files that do not match it,
-        warn about missing files
-strict  like check, but report missing files as
-        mismatches
-ignore  do not compare with it`
+const sourceManifestHelp = "`MODE`: compare with a manifest of SRC\n" + `check    do not copy files that do not match it,
+         report missing files
+present  like check, but allow missing files
+ignore   do not compare with it`
 
 // syncHelp explains the modes, as policyHelp does.
 const syncHelp = "`MODE`: flush data to the device\n" + `end   at the end, before the manifest

@@ -72,7 +72,7 @@ func TestEachFlagOfCopyReachesItsOption(t *testing.T) {
 		{"--verify", func(o *engine.Options) any { return o.Verify }, engine.VerifyDest},
 		{"--verify=full", func(o *engine.Options) any { return o.Verify }, engine.VerifyFull},
 		{"--verify=off", func(o *engine.Options) any { return o.Verify }, engine.VerifyOff},
-		{"--source-manifest=strict", func(o *engine.Options) any { return o.SourceManifest }, engine.SourceManifestStrict},
+		{"--source-manifest=present", func(o *engine.Options) any { return o.SourceManifest }, engine.SourceManifestPresent},
 		{"--source-manifest=ignore", func(o *engine.Options) any { return o.SourceManifest }, engine.SourceManifestIgnore},
 		{"--fail-fast", func(o *engine.Options) any { return o.FailFast }, true},
 	} {

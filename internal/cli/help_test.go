@@ -173,7 +173,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --overw":                "--overwrite-policy\t",
 		"__complete help ":                       "copy\nverify\ncompare\nsum\ndu\nstream\nplan\nrun\nmerge\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
-		"__complete copy --source-manifest ":     "check\nstrict\nignore\n",
+		"__complete copy --source-manifest ":     "check\npresent\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",
 		"__complete copy --cache ":               "auto\nkeep\ndrop\ndirect\n:4\n",
 		"__complete copy --dirty-window ":        "auto\noff\n:4\n",

@@ -123,7 +123,7 @@ type manTerm struct{ commands, word, text string }
 var manFiles = []manTerm{
 	{"copy verify", "SHA256SUMS", "the manifest of a directory; " + otherFileNames() + " for other hashes"},
 	{"copy verify", "NAME.sha256", "the manifest beside a single file that was copied"},
-	{"copy verify", "sealift.sha256", "the manifest of a directory where the source has a file of the usual name"},
+	{"copy verify", "sealift.sha256", "the manifest of a directory where the source or the destination has something else under the usual name"},
 	{"copy", ".sealift-journal", "the journal of an unfinished copy: a directory in the destination with a log of finished files and the lock; .sealift-NAME.journal for a single file. The run that completes the copy removes it"},
 	{"copy", ".sealift-was-NAME", "the previous manifest NAME, while a copy replaces files that it lists"},
 	{"copy verify compare merge", "SEALIFT-INCOMPLETE-NAME.txt", "the marker of an incomplete copy, with the paths that are missing. The next complete copy of the same source removes it"},

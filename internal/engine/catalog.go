@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // openManifests opens the manifests in the source, and reports those that it cannot use.
@@ -67,6 +66,14 @@ func (t *target) openCatalog(r *run) (err error) {
 		Unlined:   r.listedHashes - min(r.opts.lines(), r.listedHashes),
 		ReadsBack: r.opts.Verify != VerifyOff,
 	}
+	if t.journal != nil {
+		o.Journal = t.journal
+	}
+	if t.root != nil {
+		if o.Asides, err = resume.ReadAsides(t.root, resume.JournalName(t.Name)); err != nil {
+			return err
+		}
+	}
 	if r.histories != nil {
 		o.History = r.histories.of(r, t)
 	}
@@ -77,48 +84,13 @@ func (t *target) openCatalog(r *run) (err error) {
 	if err != nil {
 		return err
 	}
+	t.names = c
 	if t.root == nil {
 		c.Close()
 		return nil
 	}
 	t.catalog = c
-	if t.catalog.NeedsDigests() && r.opts.Policy != PolicyNever {
-		return r.checkGiven(t)
-	}
 	return nil
-}
-
-// checkGiven refuses to replace a single file if a manifest beside it would become wrong and Sealift
-// did not write that manifest. For this check it reads source and destination one additional time.
-func (r *run) checkGiven(t *target) error {
-	src, digests, err := r.digestFile(r.source, r.route.Name, r.clock)
-	if err != nil {
-		return nil //nolint:nilerr // copying the file reports it
-	}
-	have, err := t.root.Lstat(t.Name)
-	if err != nil {
-		return nil //nolint:nilerr // copying the file reports it
-	}
-	d := decide(r.observationOf(t.system, src, have))
-	if d.act != actReplace && (d.act != actCompare || d.different != actReplace) {
-		return nil
-	}
-	if d.act == actCompare {
-		if _, old, err := r.digestFile(t.root, t.Name, r.clock); err != nil || digests.Equal(old) {
-			return nil //nolint:nilerr // copying the file reports it
-		}
-	}
-	return t.catalog.CheckGiven(digests)
-}
-
-// startCatalog lets the catalog write, except in a dry run. All refusals are made by then, and the
-// journal of interrupted runs has been read.
-func (t *target) startCatalog(r *run) error {
-	t.catalog.Resume(r.mode.interrupted(t))
-	if r.opts.DryRun {
-		return nil
-	}
-	return t.catalog.Start()
 }
 
 // digestFile reads a regular file.
@@ -134,36 +106,20 @@ func (r *run) digestFile(dir *fsys.Dir, name string, clock *timing.Clock) (fsys.
 	return info, set.Digests(), err
 }
 
-// isLate reports whether an entry of the source has the name of a manifest of this
-// run: it is copied after everything else.
-func (r *run) isLate(d *walk.Dir, name string) bool {
-	if d.Parent != nil && r.opts.Manifest == "" {
+// isManifestSomewhere reports whether an entry of the source has the path of a manifest that this run
+// writes at a destination.
+func (r *run) isManifestSomewhere(e *entry) bool {
+	if e.dir.Parent != nil && r.opts.Manifest == "" {
 		return false
 	}
-	p := d.Join(name)
-	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.catalog != nil && t.catalog.Late(p) })
+	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.isManifest(e) })
 }
 
-// copyLate copies the source's files that have names of manifests, when all else was
-// copied. Manifests of earlier runs that have these names move aside.
-func (r *run) copyLate() {
-	r.awaitCollector() // the collector records in the same catalogs, and has the late jobs
-	for _, t := range r.targets {
-		if t.isDropped() || t.catalog == nil || r.opts.DryRun || r.ctx.Err() != nil {
-			continue
-		}
-		if err := t.catalog.MakeWay(); err != nil {
-			t.catalog.Fail(fmt.Errorf("the previous manifest cannot be renamed: %w", err))
-		}
-	}
-	slices.SortFunc(r.late, func(a, b job) int { return strings.Compare(a.dir.Join(a.name), b.dir.Join(b.name)) })
-	for _, j := range r.late {
-		if r.ctx.Err() == nil {
-			r.process(r.newEntry(j, r.clock))
-		}
-		j.dir.Done()
-	}
-}
+func (t *target) isManifest(e *entry) bool { return t.names != nil && t.names.IsManifest(e.path) }
+
+// guards reports whether the destination has an own manifest of an earlier run at the path of an
+// entry, which no entry of the source replaces.
+func (t *target) guards(e *entry) bool { return t.names != nil && t.names.Guards(e.path) }
 
 // warnStale warns of manifests that Sealift did not write and therefore does not change, if they
 // list files that this run has replaced.

@@ -211,7 +211,7 @@ func (r *run) recordLine(f *result, t targetResult) {
 	}
 	c.Record(catalog.Outcome{
 		Path: t.name, Digests: t.digests[:min(r.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
-		Created: t.done == outCreated, Replaced: t.done == outReplaced, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
+		Created: t.done == outCreated, Replaced: t.done == outReplaced || t.done == outLinked && t.existed, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 	})
 	if t.alias != "" { // an earlier manifest may list the file under its alias
 		c.Drop(t.alias)
@@ -278,7 +278,7 @@ func (r *run) sendResult(e *entry) {
 		switch t.done {
 		case outConflict:
 			r.conflict(p.target, e.path, t.conflict)
-		case outNothing, outLeft:
+		case outNothing, outOwn, outLeft:
 		default:
 			if other, ok := p.dd.aliasFor(p.name); ok {
 				t.alias = e.dir.Join(other)

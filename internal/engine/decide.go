@@ -40,6 +40,7 @@ type observation struct {
 	sameNode bool // two entries without data are equal: links with one target, devices with one number
 	ours     bool // this run created the existing entry, perhaps from an earlier state of the source
 	sealed   bool // the destination is a complete bag
+	guarded  bool // the existing entry is an own manifest that is not of this run
 
 	journal   journalView
 	line      hash.Digests // of the previous manifests; see catalog.Kept
@@ -107,26 +108,40 @@ func (e *conflictError) policy() string {
 // decide decides what happens to an entry at one destination. It is a pure function of the
 // observation.
 func decide(o observation) decision {
-	d := decideUnsealed(o)
-	if !o.sealed {
-		return d
+	d := decideFree(o)
+	switch {
+	case o.sealed:
+		return d.instead(errSealed)
+	case o.guarded && o.policy != PolicyNever:
+		return decision{act: actConflict, conflict: errGuarded}
+	case o.guarded:
+		return decision{act: actLeave}
 	}
+	return d
+}
+
+// instead returns the decision with a conflict in place of each change of content.
+func (d decision) instead(why *conflictError) decision {
 	if d.act == actCreate || d.act == actReplace {
-		return decision{act: actConflict, conflict: errSealed}
+		return decision{act: actConflict, conflict: why}
 	}
 	if d.equal == actReplace {
 		d.equal = actKeep
 	}
 	if d.different == actReplace {
-		d.different, d.conflict = actConflict, errSealed
+		d.different, d.conflict = actConflict, why
 	}
 	return d
 }
 
+// errGuarded is the conflict of an entry that differs from a manifest which Sealift wrote.
+var errGuarded = &conflictError{why: "it is a manifest that Sealift wrote at the destination, and not one of this copy", next: "move it away to copy the file of the source"}
+
 // errSealed is the conflict of an entry that differs from a complete bag.
 var errSealed = &conflictError{why: "the bag is complete, and Sealift does not change it", next: "make a new bag in another destination"}
 
-func decideUnsealed(o observation) decision {
+// decideFree is decide for an entry that may change.
+func decideFree(o observation) decision {
 	switch {
 	case !o.exists:
 		return decision{act: actCreate}
@@ -252,6 +267,9 @@ var errSameTimes = &conflictError{why: "it differs from the source, although siz
 func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
 	o.sealed = p.target.bag.sealed
+	if p.target.guards(e) { // it may be aside
+		return observation{guarded: true, policy: r.opts.Policy, exists: true, source: e.kind, have: fsys.Regular}, nil
+	}
 	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
 		return o, nil
 	}

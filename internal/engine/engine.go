@@ -72,7 +72,6 @@ type run struct {
 	payload      bag.Oxum           // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration   // nil if the source has no valid bagit.txt
 	emptyDirs    fewNames           // of the source; only the collector uses it
-	late         []job              // files of the source that have a name of this run's manifests: they are copied last; only the collector uses it until run.awaitCollector returns
 	unlinked     sharedSet[fsys.ID] // files at destinations that had several names and have lost one of them in this run
 	warned       kindSet            // warnings that concern the whole run and were reported
 }
@@ -263,7 +262,7 @@ func (r *run) chargeMemory() {
 // work walks the source and copies.
 func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
-	root.Hold() // until copyLate has copied the source's own manifests, which come last
+	root.Hold() // until the groups of hard links, and what is absent, are known
 	r.counters.Phase.Store(int32(counters.PhaseCopying))
 	stopScan := r.mode.startScan(r)
 	r.clock.At(timing.Idle, timing.None)
@@ -275,7 +274,6 @@ func (r *run) work() {
 	close(r.jobs)
 	workers.Wait()
 	r.clock.At(timing.Read, timing.Source)
-	r.copyLate()
 	r.copyLinked()
 	r.mode.findAbsent(r)
 	r.checkOxum()

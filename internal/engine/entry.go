@@ -79,7 +79,7 @@ func (r *run) process(e *entry) {
 		r.failSource(e, failure.StageOpen, err)
 		return
 	}
-	several := r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == ""
+	several := r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
 	if several != r.linked.likely.Load() {
 		r.linked.likely.Store(several)
 	}
@@ -218,6 +218,9 @@ func (r *run) newTransfers(e *entry) {
 		p := &e.memory[i]
 		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.name)} // a single file may get another name
 		e.transfers = append(e.transfers, p)
+		if dd.target.isManifest(e) {
+			p.finish(targetResult{done: outOwn})
+		}
 	}
 }
 

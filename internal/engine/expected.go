@@ -22,7 +22,7 @@ func (r *run) reportProblem(p catalog.Problem) {
 	switch {
 	case p.Severity == catalog.Failure:
 		r.report(fileEvent(EventFailed, p.Path, "", failure.StageManifest, p.Err))
-	case p.Severity == catalog.Mismatch, p.Severity == catalog.Doubt && r.opts.SourceManifest == SourceManifestStrict:
+	case p.Severity == catalog.Mismatch:
 		r.report(fileEvent(EventMismatch, p.Path, "", failure.StageVerify, p.Err))
 	default:
 		r.report(Event{Kind: EventWarning, Path: p.Path, Err: p.Err})
@@ -128,10 +128,14 @@ type absentFiles struct {
 	files fewNames
 }
 
-// add reports an absent file that list names. A file of a bag is a mismatch in any case.
+// add reports an absent file that list names. A file of a bag is a mismatch in any case, others unless the user
+// allows absent files.
 func (a *absentFiles) add(list, file string, bag bool) {
-	if bag || a.run.opts.SourceManifest == SourceManifestStrict {
+	if bag || a.run.opts.SourceManifest != SourceManifestPresent {
 		err := fmt.Errorf("%s lists it, and it is absent", quoteName(list))
+		if !bag {
+			err = fmt.Errorf("%w (--source-manifest=present allows that)", err)
+		}
 		a.run.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
 		return
 	}

@@ -157,7 +157,11 @@ func (a *abandoning) end(ctx context.Context, journal *resume.Journal) error {
 		return err
 	}
 	if a.untouched {
-		if err := catalog.MoveBack(a.root, a.options.Copy.Hashes, a.options.Copy.Manifest); err != nil {
+		asides, err := resume.ReadAsides(a.root, resume.JournalName(""))
+		if err == nil {
+			err = catalog.MoveBack(a.root, asides, journal)
+		}
+		if err != nil {
 			return fmt.Errorf("the previous manifest cannot get its name back: %w", err)
 		}
 	}

@@ -246,12 +246,13 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			require.NoError(c, c.opts.Filter.Include("d/**"))
 			require.NoError(c, c.opts.Filter.Exclude("*"))
 		}},
-		"taken levels":         {source: map[string]treetest.Node{"SHA256SUMS": manifest("a"), "sealift.sha256": treetest.File("x", treetest.Mtime(before))}},
-		"a manifest below":     {change: func(c *mergeCase) { c.opts.Manifest = "d/sums" }},
-		"absent listed files":  {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent", "also/absent")}},
-		"a mismatch":           {source: map[string]treetest.Node{"SHA256SUMS": manifest("B", "a")}},
-		"strict, with absence": {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestStrict }},
-		"a link in the way":    {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
+		"a taken name":        {source: map[string]treetest.Node{"SHA256SUMS": treetest.File("x", treetest.Mtime(before)), "MD5SUMS": treetest.File(digestOf(hash.MD5, []byte("x"))+"  a\n", treetest.Mtime(before))}, old: treetest.Dir{"MD5SUMS": treetest.File(digestOf(hash.MD5, []byte("y"))+"  a\n", treetest.Mtime(before))}},
+		"a source's manifest": {source: map[string]treetest.Node{"SHA256SUMS": manifest("a")}},
+		"a manifest below":    {change: func(c *mergeCase) { c.opts.Manifest = "d/sums" }},
+		"absent listed files": {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent", "also/absent")}},
+		"a mismatch":          {source: map[string]treetest.Node{"SHA256SUMS": manifest("B", "a")}},
+		"absence is allowed":  {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestPresent }},
+		"a link in the way":   {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
 		"policy never, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}, change: func(c *mergeCase) {
 			c.opts.Policy = PolicyNever
 		}},

@@ -178,13 +178,13 @@ type SourceManifestMode uint8
 
 // The modes for manifests in the source.
 const (
-	SourceManifestCheck  SourceManifestMode = iota // listed files must match; absent ones are a warning
-	SourceManifestStrict                           // absent files are mismatches, too
+	SourceManifestCheck   SourceManifestMode = iota // listed files must exist and match
+	SourceManifestPresent                           // those that exist must match; absent ones are a warning
 	SourceManifestIgnore
 )
 
 // SourceManifestModes are the values of --source-manifest.
-var SourceManifestModes = choice.Table[SourceManifestMode]{What: "source manifest mode", Names: []string{SourceManifestCheck: "check", SourceManifestStrict: "strict", SourceManifestIgnore: "ignore"}}
+var SourceManifestModes = choice.Table[SourceManifestMode]{What: "source manifest mode", Names: []string{SourceManifestCheck: "check", SourceManifestPresent: "present", SourceManifestIgnore: "ignore"}}
 
 func (m SourceManifestMode) String() string { return SourceManifestModes.Name(m) }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -38,7 +39,7 @@ type planning struct {
 	id      string       // of the plan; until planner is set, of an interrupted plan in dir, "" if there is none
 	planner *shard.Planner
 	late    map[string]bool // paths of files that Merge copies, and no shard
-	levels  []int           // level of the manifest names at each destination
+	lists   [][]string      // paths of the manifests at each destination
 	// trusted says for each destination that an interrupted run of this plan has moved its
 	// manifests aside. No task has begun yet, so the lines of these manifests are still right.
 	trusted []bool
@@ -202,7 +203,7 @@ func (p *planning) openDestinations() error {
 		p.targets = append(p.targets, &target{Destination: d, index: i})
 	}
 	p.targetsLeft.Store(int64(len(p.targets)) + 1) // 1 is added so that the context is not canceled when all destinations are dropped
-	p.levels, p.trusted = make([]int, len(p.targets)), make([]bool, len(p.targets))
+	p.lists, p.trusted = make([][]string, len(p.targets)), make([]bool, len(p.targets))
 	for i, t := range p.targets {
 		err := p.openDestination(i, t)
 		if refused := (*failure.RefusedError)(nil); errors.As(err, &refused) {
@@ -228,8 +229,8 @@ func (p *planning) openDestination(i int, t *target) error {
 	if err := t.openCatalog(p.run); err != nil {
 		return err
 	}
-	p.levels[i] = t.catalog.Level()
-	for _, file := range t.catalog.LateFiles() {
+	p.lists[i] = t.catalog.Names()
+	for _, file := range t.catalog.Special() {
 		p.late[file] = true
 	}
 	return t.openBackup(p.run)
@@ -254,7 +255,7 @@ func (p *planning) begin() error {
 	for _, l := range p.manifests.Lists() {
 		o.Lists = append(o.Lists, shard.List{Name: shard.Text(l.Name), Hash: l.Hash})
 	}
-	for i, t := range p.targets {
+	for _, t := range p.targets {
 		info, err := t.root.Stat()
 		if err != nil {
 			return err
@@ -263,7 +264,7 @@ func (p *planning) begin() error {
 		if err != nil {
 			return err
 		}
-		o.Targets = append(o.Targets, shard.Target{Root: shard.RootOf(path, info), Level: p.levels[i]})
+		o.Targets = append(o.Targets, shard.Target{Root: shard.RootOf(path, info)})
 	}
 	if target := p.folding(); target != nil {
 		o.Collides = func(dir, other string) {
@@ -397,13 +398,10 @@ func (p *planning) prepareDestination(i int, t *target) error {
 		t.catalog.Close()
 		t.catalog = nil
 	}()
-	if t.catalog.Level() != p.levels[i] {
+	if !slices.Equal(t.catalog.Names(), p.lists[i]) {
 		return errors.New("another process has written a manifest meanwhile; plan again")
 	}
 	p.resumeCatalog(i)
-	if err := t.catalog.Start(); err != nil {
-		return err
-	}
 	return t.catalog.MoveAside()
 }
 

@@ -44,7 +44,7 @@ func everyOption(t *testing.T) *Options {
 		Source: "/src", Targets: []string{"/dst", "/dst\n2"},
 		Hashes: []hash.Algorithm{hash.MD5}, Manifest: "sums/all", Policy: PolicyProtect, BackupDir: "old",
 		Sync: SyncFile, Sparse: SparseNever, Reflink: ReflinkNever, Preserve: PreserveTimes | PreserveACL,
-		Verify: VerifyFull, SourceManifest: SourceManifestStrict, Filter: rules, Only: only, OneFileSystem: true, AllowUnmounted: true,
+		Verify: VerifyFull, SourceManifest: SourceManifestPresent, Filter: rules, Only: only, OneFileSystem: true, AllowUnmounted: true,
 		BlockSize: 1 << 20, QueueSize: 3, Workers: 2, Memory: 1 << 24, BytesPerSecond: 1, DirtyWindow: 1,
 		Cache: pipe.CacheDrop, DryRun: true, FailFast: true,
 	}

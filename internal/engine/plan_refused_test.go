@@ -20,7 +20,7 @@ import (
 
 func TestAPlanIsRefusedWhereACopyIs(t *testing.T) {
 	needsSymlinks(t)
-	foreign := treetest.Dir{"SHA256SUMS": treetest.File("# not ours\n")}
+	foreign := treetest.Dir{"SHA256SUMS": treetest.File("# not ours\n"), "sealift.sha256": treetest.File("x")}
 	for name, test := range map[string]struct {
 		target treetest.Dir
 		change func(*planCase)

@@ -287,6 +287,7 @@ func TestWithoutChecksNothingIsExpected(t *testing.T) {
 
 func TestPathsOutsideTheSourceAreReportedWhenThePlanIsMade(t *testing.T) {
 	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "b.sha256": treetest.File(lineOf("x", "../up") + lineOf("x", "/abs"))}, nil)
+	p.opts.SourceManifest = SourceManifestPresent
 	plan, err := p.plan(t.Context())
 	require.NoError(t, err)
 	assert.NotNil(t, plan)
@@ -294,7 +295,6 @@ func TestPathsOutsideTheSourceAreReportedWhenThePlanIsMade(t *testing.T) {
 	assert.ErrorContains(t, p.events[0].Err, "lists 2 files that are absent: '../up', '/abs'")
 
 	p = newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "b.sha256": treetest.File(lineOf("x", "../up"))}, nil)
-	p.opts.SourceManifest = SourceManifestStrict
 	plan, err = p.plan(t.Context())
 	require.NoError(t, err)
 	assert.Nil(t, plan)
@@ -330,14 +330,14 @@ func TestLinesOfAManifestThatAKilledCopyLeftAsideAreNotTrusted(t *testing.T) {
 	assert.Empty(t, entries["a"].Previous)
 }
 
-func TestFilesWithNamesOfManifestsAreInNoShard(t *testing.T) {
-	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")), "sealift.SHA256": treetest.File(lineOf("1", "a")),
-		"old.sha256": treetest.File(lineOf(lineOf("1", "a"), "SHA256SUMS"))}, nil)
+func TestManifestsOfTheSourceAreInNoShard(t *testing.T) {
+	md5 := digestOf(hash.MD5, []byte("1")) + "  a\n"
+	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")), "MD5SUMS": treetest.File(md5),
+		"old.sha256": treetest.File(lineOf(lineOf("1", "a"), "SHA256SUMS"))}, treetest.Dir{"MD5SUMS": treetest.File(digestOf(hash.MD5, []byte("other")) + "  a\n")})
 	s := p.planned()
 	entries, _ := p.entries(s)
 	assert.Equal(t, []string{"a", "old.sha256"}, keysOf(entries))
-	assert.Equal(t, []shard.Text{"SHA256SUMS", "sealift.SHA256"}, s.Plan.Late)
-	assert.Equal(t, 2, s.Plan.Targets[0].Level)
+	assert.Equal(t, []shard.Text{"MD5SUMS", "SHA256SUMS"}, s.Plan.Late, "which the merge decides")
 	assert.Empty(t, p.missing(s))
 }
 

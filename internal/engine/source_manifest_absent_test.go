@@ -20,11 +20,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// reportedAbsent runs with check and with strict and returns the paths that are reported as
+// reportedAbsent runs with present and with check and returns the paths that are reported as
 // absent, which must be the same.
 func reportedAbsent(t testing.TB, o Options) []string {
 	t.Helper()
-	o.Targets = []string{o.Targets[0] + "-check"}
+	o.Targets = []string{o.Targets[0] + "-present"}
+	o.SourceManifest = SourceManifestPresent
 	out := runReported(t, o)
 	require.Zero(t, out.summary.Mismatches+out.summary.Errors, "%s", out)
 	require.LessOrEqual(t, len(out.bad()), 1, "one warning for all")
@@ -37,8 +38,8 @@ func reportedAbsent(t testing.TB, o Options) []string {
 		warned = e.Err.Error()
 		require.Contains(t, warned, "absent")
 	}
-	o.Targets = []string{o.Targets[0] + "-strict"}
-	o.SourceManifest = SourceManifestStrict
+	o.Targets = []string{o.Targets[0] + "-check"}
+	o.SourceManifest = SourceManifestCheck
 	out = runReported(t, o)
 	require.Zero(t, out.summary.Warnings+out.summary.Errors, "%s", out)
 	var paths []string
@@ -63,8 +64,8 @@ func reportedAbsent(t testing.TB, o Options) []string {
 	return paths
 }
 
-// A file that the source's manifest lists and the source lacks is a warning, or a mismatch
-// with --source-manifest=strict. With ignore it is neither.
+// A file that the source's manifest lists and the source lacks is a mismatch, or a warning
+// with --source-manifest=present. With ignore it is neither.
 func TestAbsentFiles(t *testing.T) {
 	t.Parallel()
 	line := func(path string) string { return sha("x") + "  " + path + "\n" }
@@ -147,7 +148,7 @@ func TestAbsentFiles(t *testing.T) {
 				c.change(&o)
 			}
 			if name == "left behind" { // another warning reports it
-				o.SourceManifest = SourceManifestStrict
+				o.SourceManifest = SourceManifestCheck
 				require.Zero(t, runReported(t, o).summary.Mismatches)
 				return
 			}
@@ -184,7 +185,7 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 			require.NoError(t, err)
 		},
 	} {
-		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
+		for _, mode := range []SourceManifestMode{SourceManifestPresent, SourceManifestCheck} {
 			src, dst := sourceWithManifest(t, map[string][]byte{"a": []byte("x")}, "SHA256SUMS", lines.String())
 			require.NoError(t, os.Symlink(filepath.Dir(secret), filepath.Join(src, "link")))
 			sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -204,10 +205,10 @@ func TestHostileLinesOfASourceManifest(t *testing.T) {
 			for _, e := range out.bad() {
 				require.NotContains(t, e.Err.Error(), "\x1b")
 			}
-			if mode == SourceManifestCheck {
+			if mode == SourceManifestPresent {
 				require.LessOrEqual(t, len(out.bad()), 2, "what is absent, and what is no line")
 			}
-			if mode == SourceManifestStrict && o.Only == nil && o.Filter == nil {
+			if mode == SourceManifestCheck && o.Only == nil && o.Filter == nil {
 				var paths []string
 				for _, e := range out.bad() {
 					paths = append(paths, e.Path)
@@ -251,9 +252,9 @@ func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 		out := runReported(t, o)
 		bad := out.bad()
 		require.Len(t, bad, 2, "%s", out)
-		slices.SortFunc(bad, func(a, b Event) int { return int(a.Kind) - int(b.Kind) })
+		slices.SortFunc(bad, func(a, b Event) int { return strings.Compare(a.Path, b.Path) })
 		requireBroken(t, bad[0], "d/b")
-		require.Equal(t, []any{EventWarning, filepath.Clean(name)}, []any{bad[1].Kind, bad[1].Path})
+		require.Equal(t, []any{EventMismatch, "gone"}, []any{bad[1].Kind, bad[1].Path})
 		require.FileExists(t, filepath.Join(dst, "a"))
 		require.NoFileExists(t, filepath.Join(dst, "d/b"))
 	}
@@ -286,11 +287,11 @@ func TestTheManifestBesideASingleFileIsChecked(t *testing.T) {
 		{"SHA256SUMS", sha("y") + "  file\n", nil, false},
 		{"copy.sha256", sha("y") + "  file\n", nil, false},
 	} {
-		for _, strict := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
+		for _, mode := range []SourceManifestMode{SourceManifestPresent, SourceManifestCheck} {
 			src, dst := sourceWithManifest(t, map[string][]byte{"file": []byte("x")}, c.manifest, c.lines)
 			copied := filepath.Join(dst, "copy")
 			o := options(filepath.Join(src, "file"), copied)
-			o.SourceManifest = strict
+			o.SourceManifest = mode
 			if c.hashes != nil {
 				o.Hashes = c.hashes
 			}

@@ -105,7 +105,7 @@ func TestAStaleLineOfOneDestinationKeepsTheFileFromTheOther(t *testing.T) {
 func TestLinesOfImpossiblePathsAreAbsent(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"file/below", "d/" + strings.Repeat("n", 256)} {
-		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestStrict} {
+		for _, mode := range []SourceManifestMode{SourceManifestCheck, SourceManifestPresent} {
 			src, dst := sourceWithManifest(t, map[string][]byte{"file": []byte("x"), "d/y": nil}, "SHA256SUMS", sha("x")+"  "+path+"\n")
 			o := options(src, dst)
 			o.SourceManifest = mode

@@ -87,7 +87,7 @@ type Summary struct {
 	Bytes       int64 // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
 	Skipped     int64 // entries other than directories that were not copied: updated, up to date or kept
 	Conflicts   int64
-	Mismatches  int64    // files that do not match an expected digest, or are absent with SourceManifestStrict
+	Mismatches  int64    // files that do not match an expected digest, or are listed in the source and absent
 	Reserved    int64    // journals, markers and temporaries in the source, which no copy gets
 	ReservedAt  []string // the first of their paths
 	Total       int64    // regular files in the source, or -1 if the run ended before all of them were counted

@@ -50,7 +50,7 @@ func (d *syncList) addOther() {
 // addResult records the outcome of an entry other than a directory.
 func (d *syncList) addResult(kind fsys.Kind, t targetResult) {
 	switch {
-	case t.done == outNothing || t.done == outConflict || kind == fsys.Directory:
+	case t.done == outNothing || t.done == outConflict || t.done == outOwn || kind == fsys.Directory:
 	case kind == fsys.Regular && t.done != outLinked && t.done != outLeft:
 		d.addFile(t.name)
 	default:

@@ -61,7 +61,8 @@ type target struct {
 
 	leftAlone *nameSet // paths of conflicts of the attempt whose finish record a task replaces; nil for none
 
-	catalog *catalog.Catalog // nil in a dry run
+	catalog *catalog.Catalog // nil in a dry run into a directory that does not exist
+	names   *catalog.Catalog // the same, never nil; only for the names of manifests. nil in a task
 	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
 

@@ -71,9 +71,7 @@ func (treeCopy) openTargets(r *run) error {
 			t.leaveAsFound()
 			continue
 		}
-		if err := t.startCatalog(r); err != nil {
-			t.drop(r, "", inStep("its manifests cannot be read", err))
-		}
+		t.catalog.Resume(r.mode.interrupted(t))
 	}
 	return nil
 }

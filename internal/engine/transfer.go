@@ -149,6 +149,7 @@ const (
 	outLinked                   // became a hard link
 	outUpToDate                 // was equal
 	outRefreshed                // had equal content; its metadata was updated
+	outOwn                      // not copied: the run writes its own manifest under the name
 	outLeft                     // left alone by policy "never", or the destination cannot store that kind of entry
 	outConflict                 // left alone and reported
 )
@@ -164,6 +165,7 @@ var outcomeNames = [...]string{
 	outLinked:    "linked",
 	outUpToDate:  "up to date",
 	outRefreshed: "metadata",
+	outOwn:       "",
 	outLeft:      "kept",
 	outConflict:  "conflict",
 }

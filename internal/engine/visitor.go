@@ -69,13 +69,7 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	if r.isHeld(d, name) {
 		return
 	}
-	j := job{dir: d, name: name, kind: kind}
-	if kind == fsys.Regular && r.isLate(d, name) {
-		d.Hold()
-		r.messages <- message{do: func() { r.late = append(r.late, j) }}
-		return
-	}
-	r.send(j)
+	r.send(job{dir: d, name: name, kind: kind})
 }
 
 // Fed implements walk.FedVisitor, for the task and the merge of a plan. note is the entry of the

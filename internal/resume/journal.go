@@ -230,11 +230,12 @@ func isOwn(name string) bool {
 	}
 	digits, isLog := strings.CutPrefix(strings.TrimPrefix(name, setAsidePrefix), logPrefix)
 	isLog = isLog && strings.Trim(digits, "0123456789abcdef.") == ""
-	return isLog || fsys.IsTemp(name) || fsys.IsMadeByFileSystem(name)
+	return isLog || strings.HasPrefix(name, asidePrefix) || fsys.IsTemp(name) || fsys.IsMadeByFileSystem(name)
 }
 
 // Remove deletes the journal with its contents, and the lock last. Logs of unfinished
-// copies from other sources stay, and so does the directory. If the journal has a file that is
+// copies from other sources and records of manifests that are still aside stay, and so does the
+// directory. If the journal has a file that is
 // not from Sealift, Remove deletes nothing. A user who may rename entries of the destination can
 // give the name of the journal to a directory with other files.
 func (j *Journal) Remove() error {
@@ -255,7 +256,7 @@ func (j *Journal) Remove() error {
 		if name == lockName || name == planName { // last, because the next run can begin once they are removed
 			continue
 		}
-		if j.foreign[name] || name == certifiedName && len(j.foreign) > 0 {
+		if j.foreign[name] || strings.HasPrefix(name, asidePrefix) || name == certifiedName && len(j.foreign) > 0 {
 			stays = true
 			continue
 		}

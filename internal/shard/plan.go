@@ -110,7 +110,6 @@ type Root struct {
 // Target is a destination.
 type Target struct {
 	Root
-	Level int `json:"level"` // of its manifest names, see package catalog
 }
 
 // Sample is an entry of the source. A task recognises the source by its samples.
@@ -303,11 +302,6 @@ func (p *Plan) validate() error {
 	for _, path := range p.Late {
 		if !IsPath(string(path)) {
 			return fmt.Errorf("malformed path %q of a late entry", path)
-		}
-	}
-	for _, t := range p.Targets {
-		if t.Level < 0 {
-			return errors.New("the level of its manifests is negative")
 		}
 	}
 	var entries int64
