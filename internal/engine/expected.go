@@ -19,10 +19,10 @@ var errBroken = errors.New("source does not match its manifest")
 
 // reportProblem reports something about a manifest of the source.
 func (r *run) reportProblem(p catalog.Problem) {
-	switch {
-	case p.Severity == catalog.Failure:
+	switch p.Severity {
+	case catalog.Failure:
 		r.report(fileEvent(EventFailed, p.Path, "", failure.StageManifest, p.Err))
-	case p.Severity == catalog.Mismatch:
+	case catalog.Mismatch:
 		r.report(fileEvent(EventMismatch, p.Path, "", failure.StageVerify, p.Err))
 	default:
 		r.report(Event{Kind: EventWarning, Path: p.Path, Err: p.Err})
