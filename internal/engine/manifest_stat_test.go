@@ -71,7 +71,7 @@ func TestAManifestOfAFileThatIsSetAside(t *testing.T) {
 	require.NoError(t, err)
 
 	var failing atomic.Bool
-	o.Verify = VerifyDest
+	o.Verify, o.Workers = VerifyDest, 1
 	o.FS = &fsys.FS{Fault: faultfs.OnOp(func(c fsys.Call) error {
 		if filepath.Base(c.Path) == "b" && strings.Contains(c.Path, dst) {
 			failing.Store(true)
