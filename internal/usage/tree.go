@@ -16,7 +16,7 @@ type tree struct {
 	path   string
 	device uint64
 	most   int  // depth of listed entries; -1: all
-	exact  bool // record the places of entries, to print them in the order of du
+	exact  bool // record the places of entries: lines, and files with several names, are in the order of du
 	root   *node
 	rest   sum  // with Options.Separate, directories that have no line
 	top    *top // nil if everything is listed
@@ -51,7 +51,7 @@ type file struct {
 }
 
 func newTree(r *run, p path) *tree {
-	t := &tree{run: r, path: p.name, device: p.info.ID.Dev, most: r.opts.MaxDepth, exact: r.opts.MaxDepth != 0}
+	t := &tree{run: r, path: p.name, device: p.info.ID.Dev, most: r.opts.MaxDepth, exact: r.opts.MaxDepth != 0 || r.opts.Separate}
 	if r.opts.Top > 0 {
 		t.top = &top{size: r.opts.Top}
 	}
