@@ -102,7 +102,7 @@ func drawHistory(seed uint64) history {
 		for range edits {
 			s.edits = append(s.edits, drawEdit(r, i == 0))
 		}
-		if judgesSingleFiles && r.IntN(5) == 0 {
+		if r.IntN(5) == 0 {
 			c := &s.command
 			c.single, c.verify, c.rules, c.manifest, c.sourceManifest = pick(r, filePaths), 0, nil, "", "check"
 			if r.IntN(2) == 0 {
@@ -126,7 +126,7 @@ func drawCommand(r *rand.Rand) command {
 			policyDefault, policyDefault, policyDefault, policyProtect, policyNever, policyUpdate, policyChecksum, policyAlways,
 		}),
 		hashes:         pick(r, [][]int{{0}, {0}, {0}, {1}, {0, 1}, {}}),
-		sourceManifest: pick(r, []string{"check", "check", "check", "ignore"}),
+		sourceManifest: pick(r, []string{"check", "check", "check", "present", "ignore"}),
 		dsts:           pick(r, []int{1, 1, 2}),
 		workers:        pick(r, []int{1, 8}),
 	}
@@ -139,7 +139,7 @@ func drawCommand(r *rand.Rand) command {
 	if r.IntN(12) == 0 && len(c.hashes) == 1 {
 		c.manifest = "list"
 	}
-	if firstRuleDecides && r.IntN(3) == 0 {
+	if r.IntN(3) == 0 {
 		c.rules = drawRules(r)
 	}
 	return c
@@ -172,7 +172,7 @@ func drawEdit(r *rand.Rand, first bool) edit {
 	} else {
 		e.what = pick(r, []string{"put", "put", "same", "symlink", "touch", "damage", "damage", "chmod", "delete", "rename", "fifo", "mkdir"})
 	}
-	if linksByOutcome && r.IntN(5) == 0 {
+	if r.IntN(5) == 0 {
 		e.what = "hardlink"
 	}
 	if r.IntN(10) == 0 {
@@ -180,15 +180,15 @@ func drawEdit(r *rand.Rand, first bool) edit {
 		e.path = "SHA256SUMS"
 		e.place = max(e.place, 1)
 	}
-	if manifestNames && r.IntN(8) == 0 {
+	if r.IntN(8) == 0 {
 		e.what = pick(r, []string{"list", "list wrongly", "list unsorted", "put", "wrong line"})
 		e.path = pick(r, []string{"SHA256SUMS", "SHA256SUMS", "MD5SUMS", "sealift.sha256", "SHA256SUMS.asc", "a.sha256"})
 	}
-	if reservesNames && r.IntN(12) == 0 {
+	if r.IntN(12) == 0 {
 		e.what, e.place = pick(r, []string{"put", "put", "marker"}), 0
 		e.path = pick(r, []string{
 			".sealift-0123456789abcdef.tmp", "d/.sealift-0123456789abcdef-01234567.tmp", ".sealift-0.tmp",
-			".sealift-bad-1", "d/.sealift-was-SHA256SUMS", "d/.sealift-journal", "d/SEALIFT-INCOMPLETE-x.txt",
+			".sealift-bad-1", ".sealift-was-SHA256SUMS", "d/.sealift-journal", "d/SEALIFT-INCOMPLETE-x.txt",
 		})
 	}
 	if e.what == "mkdir" {
@@ -276,7 +276,7 @@ func (e edit) apply(s *state) {
 			t[e.to] = n
 		}
 	case "marker": // the source is a copy that was not completed
-		if m := s.dsts[0].tree[marker]; m != nil {
+		if m := s.dsts[0].tree[markers[0]]; m != nil {
 			d := *m
 			s.src["SEALIFT-INCOMPLETE-x.txt"] = &d
 			d.mtime = timeOf(e.n)

@@ -3,6 +3,7 @@
 package model
 
 import (
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -38,9 +39,9 @@ type place struct {
 	exists bool
 	tree   tree
 
-	// The rules of the run that wrote the marker of an incomplete copy. Only a complete run with the same rules,
-	// or without any, removes it.
-	markerOf *[]rule
+	// The rules of the run that wrote a marker of an incomplete copy, by its name. Only a complete run with the same
+	// rules, or without any, removes it.
+	markers map[string][]rule
 }
 
 // A state is everything on disk.
@@ -73,7 +74,8 @@ type forecast struct {
 	// it could not read, so it finds more than an uninterrupted run.
 	rechecks bool
 
-	others bool // a destination has other manifests of Sealift's own
+	others bool     // a destination has other manifests of Sealift's own
+	names  []string // of the manifests at all destinations
 }
 
 // exit is the exit code.
@@ -116,16 +118,21 @@ type target struct {
 	linked   map[string]bool // the run creates or replaces a name of the group
 	primary  map[*node]*node // by the node of the source: the file that names of the group are links of
 
-	blocked  []string // directories that are in conflict: what is below is not reached
-	markerOf *[]rule  // as in place
-	bad      bool     // a file did not match its line when it was read back
+	blocked []string          // directories that are in conflict: what is below is not reached
+	markers map[string][]rule // as in place
+	bad     bool              // a file did not match its line when it was read back
 }
 
 // blockSize is the size of the buffers of a run.
 const blockSize = 4096
 
-// marker is the name of the marker of an incomplete copy.
-const marker = "SEALIFT-INCOMPLETE-src.txt"
+// markers are the names of markers of incomplete copies, in the order in which runs choose them.
+var markers = func() (names []string) {
+	for _, suffix := range []string{"", "-2", "-3", "-4", "-5", "-6", "-7", "-8", "-9"} {
+		names = append(names, "SEALIFT-INCOMPLETE-src"+suffix+".txt")
+	}
+	return names
+}()
 
 // A prediction is the state of predict.
 type prediction struct {
@@ -137,13 +144,14 @@ type prediction struct {
 	targets  []*target
 	forecast *forecast
 
-	sourceMismatch bool // the source does not match its manifests: no destination is complete
+	known          map[*node]bool // the files of the source of which the run has read a digest
+	sourceMismatch bool           // the source does not match its manifests: no destination is complete
 }
 
 // predict returns what a command does. dry says that it is a dry run: then after is what the run would
 // leave, as far as a dry run knows it.
 func predict(s state, c command, dry bool) *forecast {
-	p := &prediction{command: c, dry: dry, src: s.src, forecast: &forecast{mismatched: map[string]bool{}, after: s.clone()}}
+	p := &prediction{command: c, dry: dry, src: s.src, known: map[*node]bool{}, forecast: &forecast{mismatched: map[string]bool{}, after: s.clone()}}
 	if c.single != "" {
 		p.predictSingle(s)
 		return p.forecast
@@ -152,12 +160,12 @@ func predict(s state, c command, dry bool) *forecast {
 		p.forecast.refused = true
 		return p.forecast
 	}
-	p.chosen = selectEntries(s.src, c.rules)
+	p.chosen = selectEntries(withoutReserved(s.src), c.rules)
 	p.expect()
 	var entries []string
 	groups := map[*node][]string{}
 	for _, q := range s.src.paths() {
-		if reservesNames && isMarker(q) {
+		if isMarker(q) {
 			p.forecast.mismatched[q], p.sourceMismatch = true, true
 		}
 		if n := s.src[q]; p.chosen[q] && !reserved(q) {
@@ -191,7 +199,7 @@ func predict(s state, c command, dry bool) *forecast {
 	}
 	for i, t := range p.targets {
 		p.writeManifests(t, manifests[i])
-		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markerOf: t.markerOf}
+		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markers: t.markers}
 	}
 	return p.forecast
 }
@@ -200,7 +208,10 @@ func predict(s state, c command, dry bool) *forecast {
 func (p *prediction) newTarget(s state, i int) *target {
 	t := &target{
 		before: s.dsts[i].tree, after: p.forecast.after.dsts[i].tree, actions: map[string]action{}, read: map[string]bool{},
-		markerOf: s.dsts[i].markerOf, evidence: map[string]bool{}, linked: map[string]bool{}, primary: map[*node]*node{},
+		markers: maps.Clone(s.dsts[i].markers), evidence: map[string]bool{}, linked: map[string]bool{}, primary: map[*node]*node{},
+	}
+	if t.markers == nil {
+		t.markers = map[string][]rule{}
 	}
 	p.forecast.conflicts[i] = map[string]bool{}
 	p.targets = append(p.targets, t)
@@ -227,6 +238,7 @@ func (p *prediction) refuse(s state) bool {
 			name = candidates[at]
 			l, _ := a.own(t.before, name)
 			t.names, t.old = append(t.names, name), append(t.old, l)
+			p.forecast.names = append(p.forecast.names, name)
 		}
 	}
 	return false
@@ -267,7 +279,7 @@ func (p *prediction) expect() {
 				p.expected[h] = map[string][]string{}
 			}
 			p.expected[h][q] = append(p.expected[h][q], digest)
-			if p.absent(q) && absentIsMismatch && p.sourceManifest == "check" && selectPath(p.rules, q) {
+			if p.absent(q) && p.sourceManifest == "check" && selectPath(p.rules, q) {
 				p.forecast.mismatched[q], p.sourceMismatch = true, true
 			}
 		}
@@ -276,14 +288,25 @@ func (p *prediction) expect() {
 
 // absent reports whether no file of the source has a name, links followed.
 func (p *prediction) absent(q string) bool {
-	for range 40 {
-		n := p.src[q]
-		if n == nil || n.kind != link {
-			return n == nil || n.kind != file
+	at, rest, links := ".", strings.Split(q, "/"), 0
+	for len(rest) > 0 {
+		next := path.Join(at, rest[0])
+		n := p.src[next]
+		switch rest = rest[1:]; {
+		case n == nil:
+			return true
+		case n.kind == link && links == 40:
+			return false // links that lead to each other
+		case n.kind == link:
+			links++
+			rest = append(strings.Split(n.data, "/"), rest...)
+		case n.kind == dir:
+			at = next
+		default:
+			return len(rest) > 0 || n.kind != file
 		}
-		q = path.Join(path.Dir(q), n.data)
 	}
-	return false // links that lead to each other
+	return true
 }
 
 // selectPath reports whether the rules include a path that is absent.
@@ -321,11 +344,11 @@ func (p *prediction) decide(t *target, q string, n *node) action {
 	return act
 }
 
-// isOtherOwn reports whether an entry of the destination is a manifest of Sealift's own for a hash that this run does
-// not compute, and differs from the source's.
+// isOtherOwn reports whether an entry of the destination is a manifest of Sealift's own that is not this run's, and
+// differs from the source's.
 func (p *prediction) isOtherOwn(t *target, q string) bool {
-	for h, a := range algorithms {
-		if slices.Contains(a.names[:], q) && (keepsOwnOfSameHash || !slices.Contains(p.hashes, h)) {
+	for _, a := range algorithms {
+		if slices.Contains(a.names[:], q) && !slices.Contains(t.names, q) {
 			_, ok := a.own(t.before, q)
 			return ok && p.src[q].data != t.before[q].data
 		}
@@ -388,11 +411,22 @@ func (p *prediction) policyFor(q string, n, e *node) action {
 func (p *prediction) compareGroup(names []string, n *node) {
 	for _, q := range names {
 		for _, t := range p.targets {
+			if t.actions[q] == skip && slices.Contains(p.evidenceOf(t, q, n), "differs") {
+				p.forecast.rechecks = true
+			}
 			if t.actions[q] == skip && p.needsReading(t, q) {
 				t.actions[q], t.evidence[q] = compare, true
 			}
 		}
 		p.compareContent(q, n)
+	}
+	// A file whose metadata must change, and that has names outside of the group, is replaced by a new one.
+	for _, q := range names {
+		for _, t := range p.targets {
+			if a := t.actions[q]; (a == skip || a == upToDate) && p.sharedOutside(t, q, names) {
+				t.actions[q] = replace
+			}
+		}
 	}
 	// If a name is new or replaced, the names that size and time called up to date are compared, too.
 	for _, t := range p.targets {
@@ -406,8 +440,25 @@ func (p *prediction) compareGroup(names []string, n *node) {
 			t.linked[q] = true
 		}
 	}
+	for range 2 {
+		for _, q := range names {
+			p.compareContent(q, n)
+		}
+	}
+	// If the content of the file does not match under one name, it is not committed under names that are not listed.
+	if !slices.ContainsFunc(names, func(q string) bool { return p.forecast.mismatched[q] }) {
+		return
+	}
 	for _, q := range names {
-		p.compareContent(q, n)
+		if slices.ContainsFunc(p.hashes, func(h int) bool { return len(p.expected[h][q]) > 0 }) {
+			continue
+		}
+		for _, t := range p.targets {
+			if a := t.actions[q]; a == create || a == replace || a == upToDate || a == skip {
+				t.actions[q], t.read[q] = none, false
+				p.forecast.mismatched[q] = true
+			}
+		}
 	}
 }
 
@@ -432,6 +483,11 @@ func (p *prediction) compareContent(q string, n *node) {
 		}
 		a := t.actions[q]
 		read = read || a == upToDate || !p.dry && (a == create || a == replace)
+	}
+	p.known[n] = p.known[n] || read
+	for _, t := range p.targets { // the digest is that of each name
+		a := t.actions[q]
+		read = read || p.known[n] && (a == create || a == replace)
 	}
 	if !read {
 		return
@@ -489,14 +545,14 @@ func (p *prediction) compareAt(t *target, q string, n *node) {
 }
 
 // choosePrimary chooses the file that the names of a group become links of: the first existing one that is
-// equal. A file is not the one if its metadata would change under names outside of the group.
+// equal.
 func (p *prediction) choosePrimary(t *target, names []string) {
 	n := p.src[names[0]]
 	if n.kind != file {
 		return
 	}
 	for _, q := range names {
-		if t.linked[q] && t.actions[q] == upToDate && !p.sharedOutside(t, q, names) {
+		if t.linked[q] && t.actions[q] == upToDate {
 			t.primary[n] = t.after[q]
 			return
 		}
@@ -505,7 +561,7 @@ func (p *prediction) choosePrimary(t *target, names []string) {
 
 // sharedOutside reports whether the metadata of an existing file must change and it has names outside of the group.
 func (p *prediction) sharedOutside(t *target, q string, names []string) bool {
-	if !p.metadataDiffers(t, q) {
+	if !differsInMetadata(t.before[q], p.src[q]) {
 		return false
 	}
 	for r, e := range t.before {
@@ -516,9 +572,8 @@ func (p *prediction) sharedOutside(t *target, q string, names []string) bool {
 	return false
 }
 
-// metadataDiffers reports whether the metadata of an existing entry is not that of the source.
-func (p *prediction) metadataDiffers(t *target, q string) bool {
-	e, n := t.before[q], p.src[q]
+// differsInMetadata reports whether the metadata of an existing entry e is not that of the source.
+func differsInMetadata(e, n *node) bool {
 	return e.kind != link && e.mode != n.mode || e.mtime != n.mtime
 }
 
@@ -544,19 +599,13 @@ func (p *prediction) apply(i int, t *target, q string, n *node) {
 		t.after.remove(q)
 		p.put(t, q, n)
 	case skip, upToDate:
-		if n.kind == file && slices.Contains(p.evidenceOf(t, q, n), "differs") {
-			p.forecast.rechecks = true
-		}
 		switch primary := t.primary[n]; {
 		case t.actions[q] == upToDate && primary != nil && t.after[q] != primary:
 			c.replaced++
 			t.after[q] = primary
-		case p.metadataDiffers(t, q):
+		case differsInMetadata(t.after[q], n): // the first of several names that are one file
 			c.updated++
 			p.forecast.rechecks = p.forecast.rechecks || e.data != n.data
-			if n.kind == file && p.sharedOutside(t, q, p.groupOf(n)) {
-				p.put(t, q, n)
-			}
 		case n.kind != dir:
 			c.upToDate++
 		}
@@ -585,16 +634,6 @@ func (p *prediction) put(t *target, q string, n *node) {
 	if up := path.Dir(q); up != "." && p.policy == policyNever && t.before[up] != nil {
 		t.after[up].mtime = anyTime
 	}
-}
-
-// groupOf returns the names of a file of the source that are copied.
-func (p *prediction) groupOf(n *node) (names []string) {
-	for q, m := range p.src {
-		if m == n && p.chosen[q] {
-			names = append(names, q)
-		}
-	}
-	return names
 }
 
 // keepBackup keeps an entry that is about to be replaced in the backup directory.
@@ -632,7 +671,8 @@ func (p *prediction) lines(t *target) []lines {
 		l := lines{}
 		for q, digest := range t.old[j] {
 			a := t.actions[q]
-			if n := t.after[q]; n != nil && n.kind == file && a != create && a != replace {
+			n, isManifest := t.after[q], slices.Contains(t.names, q) // the manifests of one run do not list each other
+			if n != nil && n.kind == file && a != create && a != replace && !isManifest {
 				l[q] = digest
 			}
 		}
@@ -661,11 +701,22 @@ func (p *prediction) writeManifests(t *target, manifests []lines) {
 			t.after[name] = &node{kind: file, data: text, mtime: anyTime, mode: old.mode}
 		}
 	}
-	if p.sourceMismatch || t.bad {
-		t.after[marker] = &node{kind: file, anyData: true, mtime: anyTime}
-		t.markerOf = &p.rules
-	} else if len(p.rules) == 0 || t.markerOf != nil && slices.Equal(*t.markerOf, p.rules) {
-		delete(t.after, marker)
+	// Each selection has its own marker. A copy without rules replaces or removes all of them.
+	complete, name := !p.sourceMismatch && !t.bad, ""
+	for _, marker := range markers {
+		of, exists := t.markers[marker]
+		ours := exists && (len(p.rules) == 0 || slices.Equal(of, p.rules))
+		if ours {
+			delete(t.after, marker)
+			delete(t.markers, marker)
+		}
+		if first := name == ""; !complete && (ours && (first || len(p.rules) > 0) || !exists && first) {
+			name = marker
+		}
+	}
+	if name != "" {
+		t.after[name] = &node{kind: file, anyData: true, mtime: anyTime}
+		t.markers[name] = p.rules
 	}
 }
 
@@ -678,9 +729,6 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 			changed[q] = true
 		}
 	}
-	if !removesOutdatedLines {
-		return
-	}
 	others := map[string]lines{}
 	for name := range t.before {
 		h, a := manifestHash(name), t.actions[name]
@@ -690,8 +738,14 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 		if h < 0 || strings.Contains(name, "/") || slices.Contains(t.names, name) || p.src[name] != nil && a != conflict && a != none {
 			continue
 		}
-		if l, ok := algorithms[h].own(t.before, name); ok {
-			others[name] = l
+		l, ok := algorithms[h].own(t.before, name)
+		if !ok {
+			continue
+		}
+		others[name] = l
+		for q := range l {
+			// A repeated run does not know whether the interrupted one created or replaced the file.
+			p.forecast.rechecks = p.forecast.rechecks || t.actions[q] == create
 		}
 	}
 	p.forecast.others = p.forecast.others || len(others) > 0
@@ -699,7 +753,7 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 		before = len(changed)
 		for name, l := range others {
 			for q := range changed {
-				if l[q] != "" {
+				if l[q] != "" && (chainsOutdatedLines || others[q] == nil) {
 					delete(l, q)
 					changed[name] = true
 				}
@@ -770,10 +824,14 @@ func (p *prediction) verifyTarget(t *target, manifests []lines) {
 
 // reserved reports whether a name of the source is never copied.
 func reserved(q string) bool {
-	if !reservesNames {
-		return false
-	}
 	return isMarker(q) || slices.Contains([]string{".sealift-0123456789abcdef.tmp", ".sealift-0123456789abcdef-01234567.tmp"}, path.Base(q))
+}
+
+// withoutReserved returns the entries of a tree that can be copied.
+func withoutReserved(t tree) tree {
+	t = maps.Clone(t)
+	maps.DeleteFunc(t, func(q string, _ *node) bool { return reserved(q) })
+	return t
 }
 
 // isMarker reports whether an entry of the source says that it is an incomplete copy.

@@ -10,6 +10,14 @@ func (p *prediction) predictSingle(s state) {
 	p.src = tree{name: n}
 	p.expected = make([]map[string][]string, len(algorithms))
 	p.chosen = selection{name: true}
+	for _, h := range p.hashes {
+		a := algorithms[h]
+		if e := s.src[p.single+"."+a.name]; e != nil && e.kind == file && p.sourceManifest != "ignore" {
+			if digest := a.digestIn(e.data, name); digest != "" {
+				p.expected[h] = map[string][]string{name: {digest}}
+			}
+		}
+	}
 	for i := range p.dsts {
 		t := p.newTarget(s, i)
 		for _, h := range p.hashes {
@@ -47,7 +55,7 @@ func (p *prediction) predictSingle(s state) {
 				t.after[sidecar] = &node{kind: file, data: line(digest, name), mtime: anyTime}
 			}
 		}
-		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markerOf: t.markerOf}
+		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markers: t.markers}
 	}
 }
 
