@@ -8,5 +8,5 @@ const (
 	verifiesEachLine    = false // --verify compares a file with its line in each manifest, not only in the first
 	resumesNever        = false // directories of an interrupted run with policy never get their metadata
 	removesSidecarLines = false // NAME.sha256 counts among the other manifests of Sealift's own
-	chainsOutdatedLines = false // lines of manifests that the run changed leave all manifests of Sealift's own
+	chainsOutdatedLines = false // where own manifests list each other, exactly the lines of those that changed are removed
 )

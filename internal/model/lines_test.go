@@ -110,6 +110,24 @@ func (a algorithm) own(t tree, name string) (l lines, ok bool) {
 	return l, ok && strict
 }
 
+// listEachOther reports whether one of several manifests of Sealift's own in a tree lists another one.
+func listEachOther(t tree) bool {
+	count, listed := 0, false
+	for _, a := range algorithms {
+		for _, name := range a.names {
+			l, ok := a.own(t, name)
+			if !ok {
+				continue
+			}
+			count++
+			for q := range l {
+				listed = listed || manifestHash(q) >= 0
+			}
+		}
+	}
+	return count > 1 && listed
+}
+
 // free reports whether a copy may use a name for its manifest.
 func (a algorithm) free(t tree, name string) bool {
 	if t[name] == nil {

@@ -111,6 +111,7 @@ type target struct {
 	after   tree
 	names   []string // of the manifests, one for each hash of the command
 	old     []lines  // of these manifests
+	listed  []string // in a copy of one file: the digests in the manifests beside it, in any form
 	actions map[string]action
 	read    map[string]bool // the run has read or compared the file
 
@@ -446,7 +447,10 @@ func (p *prediction) compareGroup(names []string, n *node) {
 		}
 	}
 	// If the content of the file does not match under one name, it is not committed under names that are not listed.
-	if !slices.ContainsFunc(names, func(q string) bool { return p.forecast.mismatched[q] }) {
+	refuted := slices.ContainsFunc(names, func(q string) bool {
+		return slices.ContainsFunc(p.hashes, func(h int) bool { return p.contradicts(h, q, algorithms[h].digest(n.data)) })
+	})
+	if !p.known[n] || !refuted {
 		return
 	}
 	for _, q := range names {
@@ -456,7 +460,7 @@ func (p *prediction) compareGroup(names []string, n *node) {
 		for _, t := range p.targets {
 			if a := t.actions[q]; a == create || a == replace || a == upToDate || a == skip {
 				t.actions[q], t.read[q] = none, false
-				p.forecast.mismatched[q] = true
+				p.forecast.mismatched[q], p.sourceMismatch = true, true
 			}
 		}
 	}
@@ -498,17 +502,17 @@ func (p *prediction) compareContent(q string, n *node) {
 		}
 	}
 	for _, t := range p.targets {
-		if a := t.actions[q]; p.forecast.mismatched[q] && a != conflict && a != kept {
-			t.actions[q] = none
-		}
-		if p.forecast.mismatched[q] {
-			continue
-		}
 		if t.actions[q] == skip && slices.ContainsFunc(p.evidenceOf(t, q, n), func(e string) bool { return e == "differs" }) {
 			t.evidence[q] = true
 			p.compareAt(t, q, n)
 		}
 		a := t.actions[q]
+		if p.forecast.mismatched[q] {
+			if a != conflict && a != kept {
+				t.actions[q] = none
+			}
+			continue
+		}
 		t.read[q] = a == upToDate || a == create || a == replace
 	}
 }
@@ -735,7 +739,7 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 		if !removesSidecarLines && h >= 0 && !slices.Contains(algorithms[h].names[:], name) {
 			continue
 		}
-		if h < 0 || strings.Contains(name, "/") || slices.Contains(t.names, name) || p.src[name] != nil && a != conflict && a != none {
+		if h < 0 || strings.Contains(name, "/") || slices.Contains(t.names, name) || p.src[name] != nil && a != conflict && a != kept && a != none {
 			continue
 		}
 		l, ok := algorithms[h].own(t.before, name)
@@ -753,7 +757,7 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 		before = len(changed)
 		for name, l := range others {
 			for q := range changed {
-				if l[q] != "" && (chainsOutdatedLines || others[q] == nil) {
+				if l[q] != "" {
 					delete(l, q)
 					changed[name] = true
 				}

@@ -24,15 +24,15 @@ func (p *prediction) predictSingle(s state) {
 			a := algorithms[h]
 			sidecar := name + "." + a.name
 			t.names = append(t.names, sidecar)
-			l := lines{}
+			listed := ""
 			if e := t.before[sidecar]; e != nil {
-				if digest := a.digestIn(e.data, name); digest != "" && e.kind == file {
-					l[name] = digest
-				} else {
+				listed = a.digestIn(e.data, name)
+				if listed == "" || e.kind != file {
 					p.forecast.refused = true // the name is taken
 				}
 			}
-			t.old = append(t.old, l)
+			l, _ := a.own(t.before, sidecar) // a line in another form is not of an earlier run
+			t.old, t.listed = append(t.old, l), append(t.listed, listed)
 		}
 		t.actions[name] = p.decide(t, name, n)
 	}
@@ -51,7 +51,7 @@ func (p *prediction) predictSingle(s state) {
 		p.removeOutdated(t, nil)
 		for j, h := range p.hashes {
 			a, sidecar := algorithms[h], t.names[j]
-			if digest := a.digest(n.data); t.read[name] && t.actions[name] != none && t.old[j][name] != digest {
+			if digest := a.digest(n.data); t.read[name] && t.actions[name] != none && t.listed[j] != digest {
 				t.after[sidecar] = &node{kind: file, data: line(digest, name), mtime: anyTime}
 			}
 		}
@@ -67,7 +67,7 @@ func (p *prediction) mayReplaceSidecars(t *target, name string, n *node) bool {
 	}
 	for j, h := range p.hashes {
 		a := algorithms[h]
-		listed := t.old[j][name]
+		listed := t.listed[j]
 		if listed == "" || listed == a.digest(n.data) {
 			continue
 		}
