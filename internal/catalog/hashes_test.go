@@ -91,7 +91,7 @@ func TestOthersOfEachHash(t *testing.T) {
 		beside := "a" + extension
 		for _, file := range []string{"", "a"} {
 			dest := files{"a": "old", "b": "b", beside: sums(a, "a", "old")}
-			for _, name := range namesOf(a) {
+			for _, name := range a.FileNames() {
 				dest[name] = sums(a, "a", "old", "b", "b")
 			}
 			p := newPair(t, files{"a": "new"}.tree(), dest.tree())
@@ -105,7 +105,7 @@ func TestOthersOfEachHash(t *testing.T) {
 				t.Errorf("file %q: %+v is out of date (%v)", file, stale, err)
 			}
 			after := read(t, p.dest)
-			for _, name := range namesOf(a) {
+			for _, name := range a.FileNames() {
 				if after[name] != sums(a, "b", "b") {
 					t.Errorf("file %q: %s holds %q", file, name, after[name])
 				}

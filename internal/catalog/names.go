@@ -15,15 +15,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// namesOf returns the names that the manifest of a hash can have, the usual one first.
-func namesOf(a hash.Algorithm) []string {
-	return []string{a.FileName(), "sealift." + a.Extension()}
-}
-
 // choose applies rules 2 and 3 to the manifest of one hash of a tree. It sets the name, and opens
 // the manifest of an earlier run.
 func (c *Catalog) choose(l *list) error {
-	candidates := namesOf(l.algorithm)
+	candidates := l.algorithm.FileNames()
 	if c.opts.Usual != "" {
 		candidates = []string{c.opts.Usual}
 	}
@@ -274,7 +269,7 @@ func (s *Source) has(file string) bool {
 func (c *Catalog) list() (err error) {
 	var names []string
 	for _, a := range hash.Algorithms() {
-		names = append(names, namesOf(a)...)
+		names = append(names, a.FileNames()...)
 	}
 	if c.opts.Usual != "" && !strings.Contains(c.opts.Usual, "/") {
 		names = append(names, c.opts.Usual)
@@ -313,7 +308,7 @@ func (c *Catalog) findGuarded() error {
 // runs can have and those of this run do not have.
 func (c *Catalog) eachOther(yield func(name string, a hash.Algorithm) error) error {
 	for _, a := range hash.Algorithms() {
-		for _, name := range namesOf(a) {
+		for _, name := range a.FileNames() {
 			if c.isPlace(name) {
 				continue
 			}

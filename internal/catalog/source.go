@@ -107,7 +107,7 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 		}
 	}
 	for _, c := range found {
-		usual := slices.Contains(namesOf(o.Hashes[c.slot]), c.name) || slices.Contains(o.Names, c.name) || o.File != ""
+		usual := slices.Contains(o.Hashes[c.slot].FileNames(), c.name) || slices.Contains(o.Names, c.name) || o.File != ""
 		if base, ok := sidecarOf(c.name); ok && s.isSidecar(c.name, base, o.Hashes[c.slot]) {
 			s.sidecars[base] = append(s.sidecars[base], sidecar{c.name, c.slot})
 			continue

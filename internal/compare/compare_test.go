@@ -127,7 +127,7 @@ func TestWhatSealiftWroteIsNotCompared(t *testing.T) {
 	const line = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855  empty\n"
 	md5 := "d41d8cd98f00b204e9800998ecf8427e  empty\n"
 	b := treetest.Dir{
-		"empty": treetest.File(""), "SHA256SUMS": treetest.File(line), "sealift-2.md5": treetest.File(md5), "empty.sha256": treetest.File(line),
+		"empty": treetest.File(""), "SHA256SUMS": treetest.File(line), "sealift.md5": treetest.File(md5), "empty.sha256": treetest.File(line),
 		"d":                file{"SHA256SUMS": treetest.File(strings.ReplaceAll(line, "empty", "a/b"))},
 		"other.md5":        treetest.File(md5),                   // lists another file
 		"MD5SUMS":          treetest.File("a comment\n" + md5),   // not in the form of Sealift

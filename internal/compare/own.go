@@ -2,7 +2,6 @@ package compare
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -75,21 +74,12 @@ func isTreeManifest(name string) bool {
 }
 
 // isManifestName reports whether Sealift uses the name for a manifest of a hash; at most one
-// hash has it. It may be the name for a tree at one of its levels, or NAME.sha256 beside the
-// file NAME. file is NAME then.
+// hash has it. It may be the name for a tree, or NAME.sha256 beside the file NAME. file is NAME then.
 func isManifestName(name string, a hash.Algorithm) (is bool, file string) {
-	if name == a.FileName() {
+	if slices.Contains(a.FileNames(), name) {
 		return true, ""
 	}
 	stem, is := strings.CutSuffix(name, "."+a.Extension())
-	if level, numbered := strings.CutPrefix(stem, "sealift-"); is && numbered {
-		if n, err := strconv.Atoi(level); err == nil && n >= 2 {
-			return true, ""
-		}
-	}
-	if stem == "sealift" {
-		return is, ""
-	}
 	return is, stem
 }
 

@@ -44,6 +44,9 @@ func (a Algorithm) New() hash.Hash { return a.must().new() }
 // or only read.
 func (a Algorithm) FileName() string { return a.entry().file }
 
+// FileNames returns the names that the manifest of a tree can have, the usual one first.
+func (a Algorithm) FileNames() []string { return []string{a.FileName(), "sealift." + a.Extension()} }
+
 // Extension returns, without a dot, the end of the names of manifests that are not a
 // tree's SHA256SUMS: NAME.sha256 beside a single file, and sealift.sha256. It is empty
 // where FileName is.
