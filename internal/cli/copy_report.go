@@ -22,6 +22,9 @@ type copyReporter struct {
 	flags   *copyFlags
 	listing listing
 	html    *copyPage
+
+	volumes   map[string]volume // of the destinations, by their paths as given
+	oneDevice int64             // number of warnings of warnOneDevice
 }
 
 // newCopyReporter opens the log and the HTML report of a copy with the options o, and returns
@@ -36,7 +39,11 @@ func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*
 		return nil, err
 	}
 	base.page = page.htmlReport
-	return &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page}, nil
+	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page, volumes: map[string]volume{}}
+	for _, t := range o.Targets {
+		r.volumes[t] = volumeOf(o.FS, t)
+	}
+	return r, nil
 }
 
 // begin sets the reporter as that of o, and writes the first lines of the log.
@@ -108,6 +115,7 @@ func outcomeOfCopy(s *engine.Summary) outcome {
 // finish ends the log and prints the summary.
 func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcome) outcome {
 	result = result.or(outcomeOfCopy(s))
+	s.Warnings += r.oneDevice
 	if s.Total >= 0 && result.signal == nil {
 		s.Warnings += r.flags.selection.warnUnmet(r.reporter, nil, s.Total == 0 && s.LeftOut > 0)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -29,7 +30,10 @@ import (
 // Main has returned.
 var limitingHeap = goleak.IgnoreAnyFunction("github.com/seed65876f4f/sealift/internal/cli.limitHeap.func1")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m, limitingHeap) }
+func TestMain(m *testing.M) {
+	volumeOf = func(*fsys.FS, string) volume { return volume{free: -1} }
+	goleak.VerifyTestMain(m, limitingHeap)
+}
 
 // The functions that tests pass instead of [engine.Run] and so on.
 type (

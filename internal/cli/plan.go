@@ -81,6 +81,7 @@ again.`,
 			return err
 		}
 		r.begin(options)
+		r.warnOneDevice()
 		return runCommand(cmd, job[engine.Options, shard.Plan]{
 			reporter: r.reporter,
 			advice:   "; run the same command again",

@@ -44,8 +44,7 @@ type htmlReport struct {
 // reportTree is the state of the source, a destination or another tree before the run.
 type reportTree struct {
 	role, path string
-	volume     fsys.Volume
-	free       int64 // bytes, -1 if unknown
+	volume     volume
 }
 
 // reportFlag defines --report.
@@ -75,31 +74,10 @@ func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTre
 	args, _ := cmd.Context().Value(commandLineKey{}).([]string)
 	r := &htmlReport{place: place, fs: sys, args: args, begun: time.Now(), trees: trees}
 	for i := range r.trees {
-		t := &r.trees[i]
-		t.free = -1
-		r.inTree(t.path, func(d *fsys.Dir) { t.volume, t.free = d.Volume(), d.Available() })
+		r.trees[i].volume = volumeOf(sys, r.trees[i].path)
 	}
 	r.mu.files = report.NewFiles(r.begun)
 	return r, nil
-}
-
-// inTree opens the nearest existing directory above path, or path itself, and calls look with it.
-// It does nothing if the directory cannot be opened.
-func (r *htmlReport) inTree(path string, look func(*fsys.Dir)) {
-	path, err := fsys.AbsolutePath(path)
-	for err == nil {
-		if info, statErr := os.Stat(path); statErr == nil && info.IsDir() || path == filepath.Dir(path) {
-			break
-		}
-		path = filepath.Dir(path)
-	}
-	if err != nil {
-		return
-	}
-	if dir, err := r.fs.OpenRoot(path); err == nil {
-		defer dir.Close()
-		look(dir)
-	}
 }
 
 // file adds an entry to the list of files.
@@ -238,11 +216,9 @@ func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
 	add("UUID", v.UUID)
 	add("disk model", v.Model)
 	add("serial number", v.Serial)
-	if t.free >= 0 {
-		after := int64(-1)
-		r.inTree(t.path, func(d *fsys.Dir) { after = d.Available() })
-		text := units.Size(t.free) + " before"
-		if after >= 0 {
+	if v.free >= 0 {
+		text := units.Size(v.free) + " before"
+		if after := volumeOf(r.fs, t.path).free; after >= 0 {
 			text += ", " + units.Size(after) + " after"
 		}
 		add("free space", text)

@@ -11,4 +11,22 @@ type Volume struct {
 	UUID       string // or the serial number if the file system has no UUID
 	Model      string // of the disk
 	Serial     string // of the disk
+
+	dev  uint64 // of the directory
+	disk string // identifies the disk, if there is one and it is known
+}
+
+// OnOneDevice reports whether two directories are on the same file system or, if that is
+// known, on the same disk.
+func (v Volume) OnOneDevice(other Volume) bool {
+	return v.dev != 0 && v.dev == other.dev || v.disk != "" && v.disk == other.disk
+}
+
+// deviceNumber returns the device of the directory; 0 if it is unknown.
+func (d *Dir) deviceNumber() uint64 {
+	info, err := d.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.ID.Dev
 }

@@ -13,12 +13,13 @@ import (
 func (d *Dir) Volume() Volume {
 	var st unix.Statfs_t
 	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
-		return Volume{}
+		return Volume{dev: d.deviceNumber()}
 	}
 	v := Volume{
 		FileSystem: unix.ByteSliceToString(st.Fstypename[:]),
 		Mount:      unix.ByteSliceToString(st.Mntonname[:]),
 		Source:     unix.ByteSliceToString(st.Mntfromname[:]),
+		dev:        d.deviceNumber(),
 	}
 	if filepath.Dir(v.Mount) == "/Volumes" {
 		v.Label = filepath.Base(v.Mount)

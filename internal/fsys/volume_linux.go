@@ -14,7 +14,7 @@ import (
 
 // Volume describes the file system of the directory.
 func (d *Dir) Volume() Volume {
-	var v Volume
+	v := Volume{dev: d.deviceNumber()}
 	v.Label, v.UUID = d.labelAndUUID()
 	v.FileSystem, v.Mount, v.Source = d.mount()
 	if device := d.blockDevice(); device != "" {
@@ -56,6 +56,7 @@ func mountOf(mounts string, id uint64) (fileSystem, dir, source string) {
 func (v *Volume) addDevice(sysfs, udev, device string) {
 	known := udevProperties(filepath.Join(udev, "b"+device))
 	disk := diskOf(filepath.Join(sysfs, device))
+	v.disk, _ = filepath.EvalSymlinks(disk) // "" if there is no sysfs
 	inSysfs := func(name string) string {
 		text, _ := os.ReadFile(filepath.Join(disk, name))
 		return strings.TrimSpace(string(text))

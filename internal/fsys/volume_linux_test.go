@@ -42,15 +42,19 @@ func TestVolumeOfADevice(t *testing.T) {
 
 	var v Volume
 	v.addDevice(dir+"/sys/dev/block", dir+"/udev", "8:17")
-	require.Equal(t, Volume{Label: "A B", UUID: "1234-ABCD", Model: "Extreme Pro", Serial: "0042=7"}, v)
+	require.Equal(t, Volume{Label: "A B", UUID: "1234-ABCD", Model: "Extreme Pro", Serial: "0042=7", disk: dir + "/sys/devices/sdb"}, v)
+	first := v
 
 	v = Volume{Label: "from the file system"}
 	v.addDevice(dir+"/sys/dev/block", dir+"/none", "253:0")
-	require.Equal(t, Volume{Label: "from the file system", Model: "Extreme Pro", Serial: "S1"}, v)
+	require.Equal(t, Volume{Label: "from the file system", Model: "Extreme Pro", Serial: "S1", disk: dir + "/sys/devices/sdb"}, v)
+	require.True(t, v.OnOneDevice(first))
 
 	v = Volume{}
 	v.addDevice(dir+"/sys/dev/block", dir+"/udev", "9:9")
 	require.Zero(t, v)
+	require.False(t, v.OnOneDevice(first))
+	require.False(t, v.OnOneDevice(v), "nothing is known")
 }
 
 func TestVolumeOfADirectory(t *testing.T) {

@@ -13,11 +13,12 @@ func (d *Dir) Volume() Volume {
 	var serial, longest, flags uint32
 	err := windows.GetVolumeInformationByHandle(d.h, &label[0], uint32(len(label)), &serial, &longest, &flags, &fileSystem[0], uint32(len(fileSystem)))
 	if err != nil {
-		return Volume{}
+		return Volume{dev: d.deviceNumber()}
 	}
 	return Volume{
 		FileSystem: windows.UTF16ToString(fileSystem[:]),
 		Label:      windows.UTF16ToString(label[:]),
 		UUID:       fmt.Sprintf("%04X-%04X", serial>>16, serial&0xffff),
+		dev:        d.deviceNumber(),
 	}
 }
