@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -217,19 +218,15 @@ func (c *Catalog) withoutReplaced(l *list) error {
 	defer finder.Close()
 	dropped := 0
 	keep := func(file string, digest []byte) ([]byte, error) {
-		replaced := c.changes.replaced.Has(file)
+		replaced, err := c.changes.replaced.Has(file), error(nil)
 		if !replaced && l.prev.killed {
-			have, err := finder.Lstat(file)
-			replaced = err == nil
-			if replaced && c.interrupted != nil {
-				_, replaced = c.interrupted.Touched(file, have)
-			}
+			replaced, err = c.wasReplaced(finder, l, file, digest)
 		}
 		if replaced {
 			dropped++
-			return nil, nil
+			return nil, err
 		}
-		return digest, nil
+		return digest, err
 	}
 	compose := c.composeKept(l, keep)
 	if _, err := compose(io.Discard); err != nil {
@@ -248,6 +245,22 @@ func (c *Catalog) withoutReplaced(l *list) error {
 		}
 	}
 	return c.removeAside(l.prev)
+}
+
+// wasReplaced reports whether an unfinished run may have changed a file that the manifest l lists, and
+// the file does not have that digest now.
+func (c *Catalog) wasReplaced(finder *fsys.Finder, l *list, file string, digest []byte) (bool, error) {
+	have, err := finder.Lstat(file)
+	if err != nil || have.Kind != fsys.Regular {
+		return false, nil //nolint:nilerr // the line stays, and says that the file is missing
+	}
+	if c.interrupted != nil {
+		if _, touched := c.interrupted.Touched(file, have); !touched {
+			return false, nil
+		}
+	}
+	now, err := digestOf(finder, file, l.algorithm)
+	return !bytes.Equal(now, digest), err
 }
 
 // composeKept returns the composer of a manifest that has only lines of the previous one.

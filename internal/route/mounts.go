@@ -22,7 +22,7 @@ func (rt *Route) checkMounts(o *Options) error {
 	}
 	mounts, err := fsys.ReadMounts()
 	if err != nil {
-		return failure.Refuse("the mount table cannot be read: %s", Reason(err))
+		return failure.Refuse("source %s: the mount table cannot be read: %s", quote.Name(o.Source), Reason(err))
 	}
 	for i := range rt.Destinations {
 		d := &rt.Destinations[i]
