@@ -218,7 +218,7 @@ func (c *Catalog) withoutReplaced(l *list) error {
 	defer finder.Close()
 	dropped := 0
 	keep := func(file string, digest []byte) ([]byte, error) {
-		replaced, err := c.changes.replaced.Has(file), error(nil)
+		replaced, err := c.changes.replaced.Has(file) || c.hasFallen(file), error(nil)
 		if !replaced && l.prev.killed {
 			replaced, err = c.wasReplaced(finder, l, file, digest)
 		}
@@ -245,6 +245,11 @@ func (c *Catalog) withoutReplaced(l *list) error {
 		}
 	}
 	return c.removeAside(l.prev)
+}
+
+// hasFallen reports whether a path is below a directory that DropBelow names.
+func (c *Catalog) hasFallen(file string) bool {
+	return slices.ContainsFunc(c.fallen, func(dir string) bool { return strings.HasPrefix(file, dir) })
 }
 
 // wasReplaced reports whether an unfinished run may have changed a file that the manifest l lists, and

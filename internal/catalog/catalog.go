@@ -262,6 +262,7 @@ func (c *Catalog) DropBelow(dir string) {
 		return
 	}
 	c.fallen = append(c.fallen, dir+"/")
+	c.changes.replaced.Add(dir)
 }
 
 // Fail records that no manifest can be written, and why. A nil error has no effect.

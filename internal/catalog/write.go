@@ -9,8 +9,6 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -86,7 +84,7 @@ func (c *Catalog) compose(l *list, w io.Writer) (manifest.Counts, error) {
 
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
-	if slices.ContainsFunc(c.fallen, func(dir string) bool { return strings.HasPrefix(file, dir) }) {
+	if c.hasFallen(file) {
 		return nil, nil
 	}
 	have, err := finder.Lstat(file)

@@ -276,6 +276,7 @@ func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, er
 	if err := up.Remove(name); err != nil {
 		return nil, err
 	}
+	r.dropLines(dd.target, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 	return dd.make(up, name)
 }
 

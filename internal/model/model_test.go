@@ -140,6 +140,20 @@ func (s state) write(top string, old state) error {
 	return nil
 }
 
+// bringsSignature reports whether the source has an entry that makes a manifest of a destination signed. The
+// manifest is then one of Sealift's own only until the entry is copied.
+func (s state) bringsSignature() bool {
+	for q := range s.src {
+		for _, d := range s.dsts {
+			stem, _, _ := strings.Cut(strings.TrimPrefix(q, "sealift."), ".")
+			if name := q[:len(q)-len(strings.TrimPrefix(q, "sealift."))] + stem; name != q && !strings.Contains(q, "/") && d.tree[name] != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // judge runs a command in a state and returns the state after it, and the differences. resumes reports whether a
 // journal is left, so that the next run compares more than the model knows.
 func (c command) judge(t *testing.T, top string, before state, kill int, fault bool) (after state, resumes bool, found []string) {
@@ -172,7 +186,7 @@ func (c command) judge(t *testing.T, top string, before state, kill int, fault b
 	f := predict(before, c, false)
 	// An entry of the source can take a name that its next run uses for the manifest.
 	renames := !slices.Equal(predict(f.after, c, false).names, f.names)
-	if renames || f.refused || c.policy == policyNever && !resumesNever || f.rechecks || fault && (c.verify > 0 || f.others) { // a file that cannot be read is set aside or replaced
+	if renames || before.bringsSignature() || f.refused || c.policy == policyNever && !resumesNever || f.rechecks || fault && (c.verify > 0 || f.others) { // a file that cannot be read is set aside or replaced
 		kill = 0
 	}
 	if kill > 0 {
