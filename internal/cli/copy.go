@@ -63,6 +63,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			return err
 		}
 		r.begin(options)
+		r.header()
 		r.warnOneDevice()
 		if name := options.Source; isManifestFile(name) && !flags.quiet {
 			r.print("note: " + quote.Name(name) + " is a manifest, and only this file is copied; to check the files that it lists: sealift verify " + quote.Name(name))

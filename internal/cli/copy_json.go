@@ -76,6 +76,7 @@ type entriesJSON struct {
 
 type targetJSON struct {
 	nameJSON
+	Volume volumeJSON  `json:"volume"`
 	Counts entriesJSON `json:"counts"`
 	copiedJSON
 	Present   int64          `json:"present"`
@@ -146,6 +147,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	for _, t := range s.Targets {
 		target := targetJSON{
 			nameJSON:   newNameJSON(t.Path),
+			Volume:     newVolumeJSON(r.volumes.at(t.Path)),
 			Counts:     entriesJSON(t.Counts),
 			copiedJSON: copiedJSON(t.Copied),
 			Present:    t.Present,

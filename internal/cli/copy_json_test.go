@@ -53,6 +53,12 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "targets": [
     {
       "path": "dst",
+      "volume": {
+        "label": "",
+        "file_system": "",
+        "device": "",
+        "available": null
+      },
       "counts": {
         "created": 20001,
         "replaced": 16,
@@ -86,6 +92,12 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     },
     {
       "path": "dst2",
+      "volume": {
+        "label": "",
+        "file_system": "",
+        "device": "",
+        "available": null
+      },
       "counts": {
         "created": 0,
         "replaced": 0,

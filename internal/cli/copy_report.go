@@ -23,8 +23,8 @@ type copyReporter struct {
 	listing listing
 	html    *copyPage
 
-	volumes   map[string]volume // of the destinations, by their paths as given
-	oneDevice int64             // number of warnings of warnOneDevice
+	volumes   volumes // of the destinations
+	oneDevice int64   // number of warnings of warnOneDevice
 }
 
 // newCopyReporter opens the log and the HTML report of a copy with the options o, and returns
@@ -39,7 +39,7 @@ func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*
 		return nil, err
 	}
 	base.page = page.htmlReport
-	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page, volumes: map[string]volume{}}
+	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page, volumes: volumes{}}
 	for _, t := range o.Targets {
 		r.volumes[t] = volumeOf(o.FS, t)
 	}
@@ -159,11 +159,11 @@ func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copy
 	failures, mismatches := r.counts()
 	v := copyVerdict(o, s, failures, mismatches, result)
 	v.print(w)
-	printCopyTable(w, o, s, mismatches, failures)
+	printCopyTable(w, o, s, r.volumes, mismatches, failures)
 }
 
 // printCopyTable prints the part of the summary after the verdict.
-func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatches, failures int64) {
+func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, v volumes, mismatches, failures int64) {
 	var t table
 	done := "copied"
 	if s.DryRun {
@@ -194,12 +194,12 @@ func printCopyTable(w io.Writer, o *engine.Options, s *engine.Summary, mismatche
 	})
 	t.print(w)
 	for _, target := range s.Targets {
-		printTarget(w, o, s, &target)
+		printTarget(w, o, s, &target, v.at(target.Path))
 	}
 }
 
 // printTarget prints the block of one destination.
-func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engine.TargetSummary) {
+func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engine.TargetSummary, v volume) {
 	var t table
 	if len(s.Targets) > 1 {
 		_, _ = io.WriteString(w, "\n")
@@ -207,6 +207,9 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	}
 	if target.Lost != nil {
 		t.row("dropped", quote.Text(target.Lost.Error()))
+	}
+	if text := v.text(); text != "" {
+		t.row("volume", text)
 	}
 	if len(s.Targets) > 1 {
 		t.entries(target.Counts)

@@ -35,6 +35,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, limitingHeap)
 }
 
+// onVolumes puts paths on volumes, as the command sees it.
+func onVolumes(t *testing.T, v volumes) {
+	t.Helper()
+	before := volumeOf
+	volumeOf = func(_ *fsys.FS, path string) volume { return v.at(path) }
+	t.Cleanup(func() { volumeOf = before })
+}
+
 // The functions that tests pass instead of [engine.Run] and so on.
 type (
 	runCopy    = runner[engine.Options, engine.Summary]

@@ -375,5 +375,5 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 		printCheckTable(w, s.summary)
 		return
 	}
-	printCopyTable(w, &f.options, s.summary, s.summary.Mismatches, s.summary.Errors)
+	printCopyTable(w, &f.options, s.summary, nil, s.summary.Mismatches, s.summary.Errors)
 }

@@ -243,6 +243,18 @@ func TestScreensOfACopy(t *testing.T) {
 	}
 }
 
+// On a terminal, the volumes of the destinations are known before the bar appears.
+func TestTheScreenNamesTheVolumes(t *testing.T) {
+	enter(t, card())
+	onVolumes(t, volumes{"disk1": {fsys.Volume{Label: "RAID A", FileSystem: "exfat", Source: "/dev/sdb1"}, 1_200_000_000_000}})
+	g := newGate()
+	defer g.open()
+	s := begin(t, 80, 24, &fsys.FS{Fault: g.holds(fsys.OpRead, "card/A001_0001.mov", 23)}, "copy --workers 2 card disk1 -o disk2")
+	s.await(`^'disk1' is on 'RAID A', exfat, /dev/sdb1, [0-9.]+ TB free\n(.|\n)*copying`)
+	g.open()
+	s.end(0)
+}
+
 // notWider checks that the last column of the terminal is empty, also with wide characters.
 func (s *session) notWider() {
 	s.t.Helper()

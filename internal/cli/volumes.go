@@ -7,13 +7,26 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // volume is the volume that holds a tree, before the run.
 type volume struct {
 	fsys.Volume
 	free int64 // bytes, -1 if unknown
+}
+
+// volumes are the volumes of the destinations, by their paths as given.
+type volumes map[string]volume
+
+// at returns the volume of a destination.
+func (v volumes) at(path string) volume {
+	if found, ok := v[path]; ok {
+		return found
+	}
+	return volume{free: -1}
 }
 
 // volumeOf is [readVolume]. Tests replace it, so that directories are disks.
@@ -59,4 +72,52 @@ func (r *copyReporter) warnOneDevice() {
 		}
 		rest = others
 	}
+}
+
+// header names the volume of each destination, before the bar appears: if a disk is not mounted,
+// that is the moment to stop.
+func (r *copyReporter) header() {
+	if _, isTerminal := terminal(r.cmd.ErrOrStderr()); r.progress.Resolve(isTerminal, r.quiet) != progress.ModeBar {
+		return
+	}
+	for _, path := range r.flags.options.Targets {
+		if text := r.volumes[path].text(); text != "" {
+			r.screen.Line(quote.Name(path) + " is on " + text)
+		}
+	}
+}
+
+// text describes a volume on one line: "'RAID A', exfat, /dev/sdb1, 1.20 TB free". Without what
+// is unknown, it may be empty.
+func (v volume) text() string {
+	var parts []string
+	if v.Label != "" {
+		parts = append(parts, quote.Name(v.Label))
+	}
+	if v.FileSystem != "" {
+		parts = append(parts, quote.Text(v.FileSystem))
+	}
+	if v.Source != "" && v.Source != v.FileSystem { // "tmpfs" twice says nothing
+		parts = append(parts, quote.Text(v.Source))
+	}
+	if v.free >= 0 {
+		parts = append(parts, units.Size(v.free)+" free")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// volumeJSON is the volume of a destination, before the run.
+type volumeJSON struct {
+	Label      string `json:"label"`
+	FileSystem string `json:"file_system"`
+	Device     string `json:"device"`
+	Available  *int64 `json:"available"` // null if unknown
+}
+
+func newVolumeJSON(v volume) volumeJSON {
+	j := volumeJSON{Label: v.Label, FileSystem: v.FileSystem, Device: v.Source}
+	if v.free >= 0 {
+		j.Available = &v.free
+	}
+	return j
 }
