@@ -21,6 +21,7 @@ var canMount = map[string]func() bool{
 	"xfs":       sync.OnceValue(func() bool { return tryMount("xfs") }),
 	"btrfs":     sync.OnceValue(func() bool { return tryMount("btrfs") }),
 	"exfat":     sync.OnceValue(func() bool { return tryMount("exfat") }),
+	"overlay":   sync.OnceValue(func() bool { return tryMount("overlay") }),
 	"owned":     sync.OnceValue(func() bool { return tryMount("owned") }),
 	"casefold":  sync.OnceValue(func() bool { return tryMount("casefold") }),
 	"ntfs":      sync.OnceValue(func() bool { return tryMount("ntfs") }),
@@ -53,7 +54,7 @@ func cmdMount(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // mountAt creates dir and mounts a new file system on it, of 4 MiB (tmpfs), 64 MiB, or the
-// minimum of xfs and btrfs.
+// minimum of xfs and btrfs. An overlay is on dir.lower, and its upper layer is dir.layers/upper.
 func mountAt(kind, dir string) (unmount func(), err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("mounting takes root")
@@ -78,6 +79,26 @@ func mountAt(kind, dir string) (unmount func(), err error) {
 	if kind == "tmpfs" {
 		_, err := run("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", dir)
 		return eject, err
+	}
+	if kind == "overlay" {
+		lower, layers := dir+".lower", dir+".layers"
+		if err := errors.Join(os.MkdirAll(lower, 0o755), os.Mkdir(layers, 0o755)); err != nil { //nolint:gosec // for the ordinary user
+			return nil, err
+		}
+		// The directory of the script may itself be on an overlay, which can have no upper layer.
+		if _, err := run("mount", "-t", "tmpfs", "tmpfs", layers); err != nil {
+			return nil, err
+		}
+		unmount := func() { eject(); _, _ = run("umount", layers) }
+		err := errors.Join(os.Mkdir(layers+"/upper", 0o755), os.Mkdir(layers+"/work", 0o755)) //nolint:gosec // as above
+		if err == nil {
+			_, err = run("mount", "-t", "overlay", "-o", "lowerdir="+lower+",upperdir="+layers+"/upper,workdir="+layers+"/work", "overlay", dir)
+		}
+		if err != nil {
+			unmount()
+			return nil, err
+		}
+		return unmount, nil
 	}
 	if kind == "sshfs" || kind == "weak" {
 		served, ssh, server := dir+".server", dir+".ssh", "/usr/lib/openssh/sftp-server"

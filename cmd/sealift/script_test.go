@@ -134,6 +134,7 @@ func watchForRaces(env *testscript.Env) error {
 //	                           owned (an exFAT of which all is the ordinary user's), casefold,
 //	                           ntfs, lowercase (an NTFS that folds case and lists names in
 //	                           lower case), streams (one where a:b is a stream of a),
+//	                           overlay (on DIR.lower, which changes in DIR.layers/upper),
 //	                           sshfs (of DIR.server, by a server without a network)
 //
 // the conditions [root], [mount:KIND] and [all], which is true with SEALIFT_SCRIPTS=all and
