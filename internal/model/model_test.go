@@ -140,6 +140,16 @@ func (s state) write(top string, old state) error {
 	return nil
 }
 
+// hasLists reports whether the source has a file with the name of a manifest.
+func (s state) hasLists() bool {
+	for q := range s.src {
+		if manifestHash(q) >= 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // bringsSignature reports whether the source has an entry that makes a manifest of a destination signed. The
 // manifest is then one of Sealift's own only until the entry is copied.
 func (s state) bringsSignature() bool {
@@ -186,7 +196,7 @@ func (c command) judge(t *testing.T, top string, before state, kill int, fault b
 	f := predict(before, c, false)
 	// An entry of the source can take a name that its next run uses for the manifest.
 	renames := !slices.Equal(predict(f.after, c, false).names, f.names)
-	if renames || before.bringsSignature() || f.refused || c.policy == policyNever && !resumesNever || f.rechecks || fault && (c.verify > 0 || f.others) { // a file that cannot be read is set aside or replaced
+	if renames || before.bringsSignature() || f.refused || c.policy == policyNever && !resumesNever || f.rechecks || fault && (c.verify > 0 || f.others || before.hasLists()) { // a file that cannot be read is set aside or replaced, and a manifest not checked
 		kill = 0
 	}
 	if kill > 0 {

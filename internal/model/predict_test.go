@@ -483,7 +483,8 @@ func (p *prediction) compareContent(q string, n *node) {
 	for _, t := range p.targets {
 		if t.actions[q] == compare {
 			p.compareAt(t, q, n)
-			read = read || len(n.data) <= blockSize // a comparison ends at the first block with a difference
+			// A comparison ends at the first block with a difference, unless a line can show which side is damaged.
+			read = read || len(n.data) <= blockSize || p.mayShowDamage(t, q, n)
 		}
 		a := t.actions[q]
 		read = read || a == upToDate || !p.dry && (a == create || a == replace)
@@ -515,6 +516,12 @@ func (p *prediction) compareContent(q string, n *node) {
 		}
 		t.read[q] = a == upToDate || a == create || a == replace
 	}
+}
+
+// mayShowDamage reports whether a file that was to be skipped has a line of one of the hashes.
+func (p *prediction) mayShowDamage(t *target, q string, n *node) bool {
+	return (p.policy == policyDefault || p.policy == policyUpdate) && t.before[q].mtime == n.mtime &&
+		slices.ContainsFunc(t.old, func(l lines) bool { return l[q] != "" })
 }
 
 // evidenceOf compares the lines of a file with the digests of the source: "none", "same" or "differs" for each hash.
