@@ -17,8 +17,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
-// This file moves manifests aside that list files which the run replaces: the previous ones of
-// this run (rule 8) and all other own ones in the root of the destination (rule 1).
+// This file moves manifests aside that list files which the run replaces. These are the previous
+// ones of this run (rule 8) and all other own ones in the root of the destination (rule 1).
 
 // wasPrefix begins the name of a manifest while the run replaces files that it lists.
 const wasPrefix = fsys.Reserved + "was-"

@@ -162,8 +162,8 @@ func openAside(root *fsys.Dir, file, name string, a hash.Algorithm) (*own, error
 	return o, nil
 }
 
-// neighbours are the entries of a directory that concern the names of manifests: those that have
-// one of the names, also in another case, or one of the names and then a dot.
+// neighbours are the entries of a directory that concern the names of manifests. They have one of
+// the names, also in another case, or one of the names and then a dot.
 type neighbours []string
 
 // neighboursOf lists a directory once. A directory that only its owner may list has none, because
@@ -226,8 +226,8 @@ func ignoreNotOwn(err error) error {
 	return err
 }
 
-// IsManifest reports whether a path is that of a manifest of this run. An entry of the source with
-// that path is the source's own manifest. It is not copied.
+// IsManifest reports whether a path is that of a manifest of this run. No run copies an entry
+// of the source with that path, because that is the source's own manifest.
 func (c *Catalog) IsManifest(file string) bool { return c.opts.File == "" && c.isPlace(file) }
 
 // isPlace reports whether a path is that of a manifest of this run. Some directories list it in
@@ -237,7 +237,7 @@ func (c *Catalog) isPlace(file string) bool {
 }
 
 // Guards reports whether the destination has, at the path of an entry of the source, an own manifest
-// that is not one of this run and differs from the entry. Such a manifest is not replaced.
+// that is not one of this run and differs from the entry. The run does not replace that manifest.
 func (c *Catalog) Guards(file string) bool { return slices.Contains(c.guarded, file) }
 
 // Special returns the paths of regular files in the source for which IsManifest or Guards returns

@@ -93,7 +93,7 @@ func givenIn(root *fsys.Dir, file, name string, a hash.Algorithm, bare bool) (di
 
 // Accepts returns an error if the single file must not be created or replaced by content with
 // these digests, or listed. The reason is that the manifest beside it has another digest and
-// must not change: it is not own, or does not match the file that it stands beside.
+// must not change: it is not own, or does not match the file that it is beside.
 func (c *Catalog) Accepts(digests hash.Digests) error {
 	for _, l := range c.lists {
 		if l.given == nil || digests == nil || bytes.Equal(l.given, digests[l.slot]) {

@@ -198,8 +198,8 @@ func (dd *destDir) recognize(r *run, info fsys.Info) error {
 	return nil
 }
 
-// errIsSource is the error for a destination directory that is the source's root, the same
-// directory as its counterpart in the source, or a part of the source that is mounted there. That
+// errIsSource is the error for a destination directory that is the source's root, or the same
+// directory as its counterpart in the source. It may also be a part of the source that is mounted there. That
 // happens if SRC is inside DST, or with a bind mount. Copying into the directory would replace files
 // of the source.
 var errIsSource = errors.New("this directory of the destination is a directory of the source, so nothing was copied into it; choose another destination")

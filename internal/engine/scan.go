@@ -10,7 +10,7 @@ import (
 )
 
 // startScan counts the files and bytes of the source in a separate walk, ahead of the walk that
-// copies, if the totals are wanted, or if the run is a dry run, which warns if the copy does not fit.
+// copies. It does so if the totals are wanted, or for a dry run, which warns if the copy does not fit.
 // stop waits for that walk. Unless the run is a dry run, stop ends the walk first.
 func (treeCopy) startScan(r *run) (stop func()) {
 	c := r.counters

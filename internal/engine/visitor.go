@@ -118,7 +118,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 	r.reportSource(p, failure.StageScan, err)
 }
 
-// reportUnfinished reports each sign that the source is an unfinished copy. The copy of such a source is
+// reportUnfinished reports each sign that the source is an unfinished copy. The copy of that source is
 // not complete either.
 func (r *run) reportUnfinished() {
 	if r.route.Name != "" || !r.rules.completes {

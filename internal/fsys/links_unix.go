@@ -82,8 +82,8 @@ type linkWalk struct {
 	noFollow int // O_NOFOLLOW, or 0 if the system has to follow the last name
 }
 
-// walkLinks resolves a path as the system does, but name by name, and checks the
-// owner of each symbolic link through the descriptor from which it reads where the link leads.
+// walkLinks resolves a path as the system does, but name by name. It checks the owner of each
+// symbolic link through the descriptor from which it reads where the link leads.
 // macOS needs permission to read each directory of the path, other systems to search it.
 func walkLinks(path string) (w linkWalk, err error) {
 	passed, rest := "", path // passed is the path of dir, "" or with a slash at its end

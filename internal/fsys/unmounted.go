@@ -10,7 +10,7 @@ import (
 var removable = []string{"/media", "/run/media", "/Volumes"}
 
 // Unmounted reports why the absolute path, which has no symbolic links, probably belongs to a
-// volume that is not mounted: "" if it does not. The path need not exist. A copy to such a path
+// volume that is not mounted: "" if it does not. The path need not exist. A copy to that path
 // would fill another disk, mostly that of the system.
 func Unmounted(path string) (why string, err error) {
 	mounts, err := ReadMounts()

@@ -46,8 +46,8 @@ func Find(root *fsys.Dir) ([]Sign, error) {
 	return signs, nil
 }
 
-// IsReserved reports whether an entry belongs to a copy and not to the tree in which it is: a journal
-// or a marker in the root of the tree, or a temporary in any directory. No copy has such an entry, and
+// IsReserved reports whether an entry belongs to a copy and not to the tree in which it is. That is a
+// journal or a marker in the root of the tree, or a temporary in any directory. No copy has it, and
 // no manifest lists it. A marker is a regular
 // file; if kind is Unknown, the name decides.
 func IsReserved(name string, inRoot bool, kind fsys.Kind) bool {

@@ -52,8 +52,8 @@ func matchParts(pattern, p []string) bool {
 // A selection says for each entry of a source whether the rules include it.
 type selection map[string]bool
 
-// selectEntries applies rules to a tree: the first rule that matches an entry decides, an
-// entry that no rule matches follows its directory, and below a directory that rule k excludes only the
+// selectEntries applies rules to a tree. The first rule that matches an entry decides. An
+// entry that no rule matches follows its directory. Below a directory that rule k excludes, only the
 // rules before k count. An excluded directory is included if an entry below it is.
 func selectEntries(t tree, rules []rule) selection {
 	s := selection{}

@@ -70,8 +70,8 @@ type forecast struct {
 	after      state
 
 	// Size and time call a file up to date, but its content or its line is not that of the source. After an
-	// interruption, the next run compares the content of files that the interrupted run has changed, and of those
-	// it could not read, so it finds more than an uninterrupted run.
+	// interruption, the next run compares the content of files that the interrupted run has changed or could not
+	// read. So it finds more than an uninterrupted run.
 	rechecks bool
 
 	others bool     // a destination has other manifests of Sealift's own
@@ -731,8 +731,8 @@ func (p *prediction) writeManifests(t *target, manifests []lines) {
 	}
 }
 
-// removeOutdated removes lines that the run knows to be wrong: from the manifests of Sealift's own that are not this run's,
-// those of files that it replaced, and from all manifests those of manifests that it changed.
+// removeOutdated removes lines that the run knows to be wrong. Manifests of Sealift's own that are not this run's
+// lose those of files that it replaced. All manifests lose those of manifests that it changed.
 func (p *prediction) removeOutdated(t *target, manifests []lines) {
 	changed := map[string]bool{}
 	for q, a := range t.actions {

@@ -6,8 +6,8 @@
 //
 // A job is one path. Each device has its own workers, so trees on different devices are
 // read at the same time. The last worker to finish a job judges its files. A file that differs
-// from its line is renamed only if this run wrote it, or if the source still matches the line:
-// otherwise the file may be the last good copy. Run returns the paths that no manifest may list.
+// from its line is renamed only if this run wrote it, or if the source still matches the line.
+// Otherwise the file may be the last good copy. Run returns the paths that no manifest may list.
 package readback
 
 import (

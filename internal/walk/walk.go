@@ -458,7 +458,7 @@ func (w *walker) wanted(d *Dir, dir *fsys.Dir, name string, kind fsys.Kind) (fsy
 }
 
 // filter returns the verdict of the filters on the entry name of d, and whether the walk visits it.
-// It is called once for each entry.
+// The walk calls it once for each entry.
 func (w *walker) filter(d *Dir, name string, isDir bool) (v filter.Verdict, ok bool) {
 	path := name
 	if w.opts.Filter.NeedsPaths() {
