@@ -750,7 +750,7 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 			continue
 		}
 		l, ok := algorithms[h].own(t.before, name)
-		if !ok {
+		if !ok || p.src[name] != nil && p.src[name].kind == file && p.src[name].data == t.before[name].data { // it describes the source
 			continue
 		}
 		others[name] = l
