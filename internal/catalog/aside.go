@@ -256,8 +256,11 @@ func (c *Catalog) hasFallen(file string) bool {
 // the file does not have that digest now.
 func (c *Catalog) wasReplaced(finder *fsys.Finder, l *list, file string, digest []byte) (bool, error) {
 	have, err := finder.Lstat(file)
-	if err != nil || have.Kind != fsys.Regular {
+	if err != nil {
 		return false, nil //nolint:nilerr // the line stays, and says that the file is missing
+	}
+	if have.Kind != fsys.Regular {
+		return true, nil
 	}
 	if c.interrupted != nil {
 		if _, touched := c.interrupted.Touched(file, have); !touched {
