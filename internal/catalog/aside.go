@@ -195,14 +195,31 @@ func (c *Catalog) findOthers() error {
 	})
 }
 
-// writeOthers gives the other own manifests that are aside their names again, without the lines of
-// files that this run or an unfinished one has replaced.
-func (c *Catalog) writeOthers() error {
-	if len(c.opts.Asides) > 0 && c.opts.File == "" && c.opts.Bag == nil {
+// judgeOthers finds out which of the other own manifests that are aside will change. Manifests of this
+// run that list one of them need to know that, because its name leads to no file now.
+func (c *Catalog) judgeOthers() error {
+	if len(c.opts.Asides) > 0 && c.opts.File == "" {
 		if err := c.finding.do(c.findOthers); err != nil {
 			return err
 		}
 	}
+	finder := fsys.NewFinder(c.root, 64)
+	defer finder.Close()
+	for _, l := range c.others {
+		if l.prev.aside {
+			n, err := c.composeOther(finder, l)(io.Discard)
+			if err != nil {
+				return fmt.Errorf("%s: %w", quoteName(l.path), err)
+			}
+			l.changes = n.Dropped > 0
+		}
+	}
+	return nil
+}
+
+// writeOthers gives the other own manifests that are aside their names again, without the lines of
+// files that this run or an unfinished one has replaced.
+func (c *Catalog) writeOthers() error {
 	for _, l := range c.others {
 		if l.prev.aside {
 			if err := c.withoutReplaced(l); err != nil {
@@ -213,26 +230,17 @@ func (c *Catalog) writeOthers() error {
 	return nil
 }
 
+// withoutReplaced writes a manifest without the lines of files that were replaced. A manifest that would not
+// change only gets its name again.
 func (c *Catalog) withoutReplaced(l *list) error {
 	finder := fsys.NewFinder(c.root, 64)
 	defer finder.Close()
-	dropped := 0
-	keep := func(file string, digest []byte) ([]byte, error) {
-		replaced, err := c.changes.replaced.Has(file) || c.hasFallen(file), error(nil)
-		if !replaced && l.prev.killed {
-			replaced, err = c.wasReplaced(finder, l, file, digest)
-		}
-		if replaced {
-			dropped++
-			return nil, err
-		}
-		return digest, err
-	}
-	compose := c.composeKept(l, keep)
-	if _, err := compose(io.Discard); err != nil {
+	compose := c.composeOther(finder, l)
+	n, err := compose(io.Discard)
+	if err != nil {
 		return err
 	}
-	if dropped == 0 {
+	if n.Dropped == 0 {
 		return c.moveBack(l.prev)
 	}
 	r := replacement{home: l.prev.home, name: l.path, like: l.prev, durable: c.opts.Durable, compose: compose}
@@ -245,6 +253,20 @@ func (c *Catalog) withoutReplaced(l *list) error {
 		}
 	}
 	return c.removeAside(l.prev)
+}
+
+// composeOther returns the composer of an own manifest that is not this run's.
+func (c *Catalog) composeOther(finder *fsys.Finder, l *list) composer {
+	return c.composeKept(l, func(file string, digest []byte) ([]byte, error) {
+		replaced, err := c.changes.replaced.Has(file) || c.hasFallen(file), error(nil)
+		if !replaced && l.prev.killed {
+			replaced, err = c.wasReplaced(finder, l, file, digest)
+		}
+		if replaced {
+			return nil, err
+		}
+		return digest, err
+	})
 }
 
 // hasFallen reports whether a path is below a directory that DropBelow names.

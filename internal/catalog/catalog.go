@@ -99,6 +99,7 @@ type list struct {
 	prev      *own   // of an earlier run
 	given     []byte // the digest of a single file in the existing manifest beside it, of any form
 	sealed    *own   // the manifest of a complete bag
+	changes   bool   // of an other manifest: it loses lines; see judgeOthers
 }
 
 // Interrupted reports which files unfinished runs may have changed at the destination.

@@ -322,26 +322,34 @@ func (c *Catalog) eachOther(yield func(name string, a hash.Algorithm) error) err
 
 // findOther opens an own manifest in the root of the destination, also one that is aside. It
 // returns nil if there is none.
-func (c *Catalog) findOther(name string, a hash.Algorithm) (*own, error) {
+func (c *Catalog) findOther(file string, a hash.Algorithm) (*own, error) {
 	var o *own
 	var err error
-	if c.near.have(name) {
-		o, err = c.findOwn(name, a)
+	if c.near.have(file) {
+		o, err = c.findOwn(file, a)
 	}
 	if o.isEmpty() {
 		o.close()
 		return nil, nil
 	}
-	if aside, ok := c.opts.Asides[name]; ok && o == nil {
-		if o, err = openAside(c.root, name, aside, a); err == nil && o != nil {
-			c.hold(o)
-			if _, gone := c.root.Lstat(name); !errors.Is(gone, fs.ErrNotExist) { // its name is taken
-				o.close()
-				o = nil
-			}
-		}
+	name, isAside := c.opts.Asides[file]
+	if err != nil || !isAside {
+		return o, ignoreNotOwn(err)
 	}
-	return o, ignoreNotOwn(err)
+	aside, err := openAside(c.root, file, name, a)
+	switch {
+	case err != nil || aside == nil:
+		return o, ignoreNotOwn(err)
+	case o != nil: // the run was killed after it had written the new one
+		aside.close()
+		c.leftover = append(c.leftover, aside)
+		return o, nil
+	}
+	if _, gone := c.root.Lstat(file); !errors.Is(gone, fs.ErrNotExist) { // its name is taken
+		aside.close()
+		return nil, nil
+	}
+	return aside, nil
 }
 
 // equalsSource reports whether the source has a file of the same name and content as a manifest in

@@ -82,14 +82,14 @@ func (c *Catalog) otherNames() ([]string, error) {
 		}
 	}
 	if c.opts.File != "" {
-		err := c.eachOther(func(name string, a hash.Algorithm) error {
-			add(name)
-			if beside := c.opts.File + "." + a.Extension(); !c.isPlace(beside) && !slices.Contains(found, beside) {
-				add(beside)
+		for _, a := range hash.Algorithms() {
+			for _, name := range append(a.FileNames(), c.opts.File+"."+a.Extension()) {
+				if !c.isPlace(name) {
+					add(name)
+				}
 			}
-			return nil
-		})
-		return found, err
+		}
+		return found, nil
 	}
 	err := c.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		if _, _, ok := manifest.Recognize(string(name)); ok && !c.isPlace(string(name)) {

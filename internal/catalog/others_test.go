@@ -42,6 +42,16 @@ func TestOtherManifests(t *testing.T) {
 			source: files{"MD5SUMS": sums(hash.MD5, "a", "new")}, dest: with(old, files{"MD5SUMS": sums(hash.MD5, "a", "old", "c", "c")}),
 			after: files{"SHA256SUMS": renewed, "MD5SUMS": sums(hash.MD5, "c", "c")},
 		},
+		"a line of one that stays is kept": {
+			source: files{"MD5SUMS": sums(hash.MD5, "a", "new")},
+			dest:   with(old, files{"SHA256SUMS": sha("a", "old", "MD5SUMS", "x"), "MD5SUMS": sums(hash.MD5, "c", "c"), "sealift.sha256": sha("a", "old", "c", "c")}),
+			after:  files{"SHA256SUMS": sha("a", "new", "b", "new", "MD5SUMS", "x"), "MD5SUMS": sums(hash.MD5, "c", "c"), "sealift.sha256": sha("c", "c")},
+		},
+		"that of one that loses lines is not": {
+			source: files{"MD5SUMS": sums(hash.MD5, "a", "new")},
+			dest:   with(old, files{"SHA256SUMS": sha("a", "old", "MD5SUMS", "x"), "MD5SUMS": sums(hash.MD5, "a", "old", "c", "c")}),
+			after:  files{"SHA256SUMS": renewed, "MD5SUMS": sums(hash.MD5, "c", "c")},
+		},
 		"no own one keeps a line of a manifest that changes": {
 			dest:  files{"SHA256SUMS": sha("a", "old"), "SHA512SUMS": sums(hash.SHA512, "SHA256SUMS", "x", "c", "c")},
 			after: files{"SHA256SUMS": renewed, "SHA512SUMS": sums(hash.SHA512, "c", "c")},

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -36,6 +37,9 @@ func (c *Catalog) Write() (written []Written, err error) {
 	}
 	if c.err != nil {
 		return nil, c.err
+	}
+	if err := c.judgeOthers(); err != nil {
+		return nil, err
 	}
 	for _, l := range c.lists {
 		if stays, err := c.stays(l); err != nil {
@@ -86,6 +90,12 @@ func (c *Catalog) compose(l *list, w io.Writer) (manifest.Counts, error) {
 func (c *Catalog) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
 	if c.hasFallen(file) {
 		return nil, nil
+	}
+	if i := slices.IndexFunc(c.others, func(o *list) bool { return o.path == file && o.prev.aside }); i >= 0 {
+		if c.others[i].changes {
+			return nil, nil
+		}
+		return digest, nil
 	}
 	have, err := finder.Lstat(file)
 	switch {
