@@ -75,8 +75,7 @@ func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 // process opens one entry of the source, and copies it to all destinations. The caller holds the
 // entry's directory, and must not use the entry afterwards.
 func (r *run) process(e *entry) {
-	if err := r.openSource(e); err != nil {
-		r.failSource(e, failure.StageOpen, err)
+	if !r.openEntry(e) {
 		return
 	}
 	several := r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
@@ -90,6 +89,20 @@ func (r *run) process(e *entry) {
 			return
 		}
 	}
+	r.copyAlone(e)
+}
+
+// openEntry is openSource, and reports an error.
+func (r *run) openEntry(e *entry) bool {
+	err := r.openSource(e)
+	if err != nil {
+		r.failSource(e, failure.StageOpen, err)
+	}
+	return err == nil
+}
+
+// copyAlone copies an entry that is open, and reuses its memory.
+func (r *run) copyAlone(e *entry) {
 	r.copyEntry(e)
 	e.close()
 	if !e.tracked {

@@ -32,6 +32,8 @@ type linkedNames struct {
 	number  map[*walk.Dir]uint64 // the index in dirs
 	planned []*shard.Entry       // of the names; nil if the run has no shard
 
+	key, value []byte // of the name that is being added
+
 	likely atomic.Bool // the last file that a worker met has several names, so the next one may, too
 }
 
@@ -71,15 +73,16 @@ func (l *linkedNames) add(e *entry) error {
 		l.number[e.dir] = n
 	}
 	id := e.meta.info.ID
-	key := make([]byte, 0, idLength+128)
-	key = binary.BigEndian.AppendUint64(key, id.Dev)
+	key := binary.BigEndian.AppendUint64(l.key[:0], id.Dev)
 	key = binary.BigEndian.AppendUint64(key, id.Ino)
 	key = append(key, e.path...)
-	value := append(make([]byte, 0, 2*binary.MaxVarintLen64), byte(e.kind))
+	l.key = key
+	value := append(l.value[:0], byte(e.kind))
 	value = binary.AppendUvarint(value, n)
 	if e.planned != nil {
 		value = binary.AppendUvarint(value, uint64(len(l.planned)))
 	}
+	l.value = value
 	if err := l.names.Add(key, value); err != nil {
 		return err
 	}
@@ -152,7 +155,8 @@ func (l *linkedNames) close() (left int) {
 
 // copyLinked copies the collected names. The other workers have ended.
 func (r *run) copyLinked() {
-	files := make(chan namesOf)
+	r.linked.likely.Store(false)
+	files := make(chan namesOf, 64) // so that no worker waits for each of many small files
 	var workers sync.WaitGroup
 	if !r.linked.names.Empty() {
 		for range r.opts.Workers {
@@ -180,7 +184,11 @@ func (r *run) groupWorker(files <-chan namesOf) {
 			if first := f.names[0]; first.kind == fsys.Regular {
 				shown.Begin(first.dir.Join(first.name))
 			}
-			r.copyGroup(f.id, f.names, clock)
+			if len(f.names) > 1 {
+				r.copyGroup(f.id, f.names, clock)
+			} else if e := r.newEntry(f.names[0], clock); r.openEntry(e) { // its other names are outside the source
+				r.copyAlone(e)
+			}
 			shown.End()
 		}
 		for _, j := range f.names {
@@ -245,8 +253,7 @@ func (r *run) copyGroup(id fsys.ID, names []job, clock *timing.Clock) {
 	for _, j := range names {
 		e := r.newEntry(j, clock)
 		e.group = g
-		if err := r.openSource(e); err != nil {
-			r.failSource(e, failure.StageOpen, err)
+		if !r.openEntry(e) {
 			continue
 		}
 		if r.findExpected(e); e.broken {
