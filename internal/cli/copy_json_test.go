@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
@@ -239,11 +240,11 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 // The number of errors is the length of the list, for errors of the engine and of the command.
 func TestTheCountOfErrorsIsTheLengthOfTheList(t *testing.T) {
 	manifest := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
-		o.Report(engine.Event{Kind: engine.EventFailed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
+		o.Report(event.Event{Kind: event.Failed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
 		return &engine.Summary{Errors: 1}, nil
 	}
 	lost := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
-		o.Report(engine.Event{Kind: engine.EventTargetLost, Target: "b", Err: errors.New("gone")})
+		o.Report(event.Event{Kind: event.DestinationLost, Target: "b", Err: errors.New("gone")})
 		return &engine.Summary{Errors: 1}, nil
 	}
 	breaks := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {

@@ -5,25 +5,25 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // list adds the outcome of an entry to the listing: changes with -v, all outcomes with -vv.
-func (r *copyReporter) list(e engine.Event) {
+func (r *copyReporter) list(e event.Event) {
 	if r.flags.verbose == 0 {
 		return
 	}
 	var verb string
 	reason, changes := e.Reason, false
 	switch e.Kind {
-	case engine.EventCopied, engine.EventSkipped:
+	case event.Copied, event.Skipped:
 		verb, changes = r.verb(e.Action)
-	case engine.EventConflict:
+	case event.Conflict:
 		verb, reason = "conflict", errorText(e.Err)
-	case engine.EventFailed, engine.EventMismatch:
+	case event.Failed, event.Mismatch:
 		verb = "failed" // the message has the cause
 	default:
 		return
@@ -70,7 +70,7 @@ var changeWords = map[string]struct{ done, would string }{
 }
 
 // logAction logs the action for an entry at a destination.
-func (r *copyReporter) logAction(e engine.Event) {
+func (r *copyReporter) logAction(e event.Event) {
 	if r.log == nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -56,26 +57,26 @@ func (r *copyReporter) begin(o *engine.Options) {
 }
 
 // event is engine.Options.Report.
-func (r *copyReporter) event(e engine.Event) {
+func (r *copyReporter) event(e event.Event) {
 	r.html.event(e)
 	r.list(e)
 	switch e.Kind {
-	case engine.EventCopied, engine.EventSkipped:
+	case event.Copied, event.Skipped:
 		r.logAction(e)
-	case engine.EventConflict:
+	case event.Conflict:
 		r.conflict(e)
-	case engine.EventWarning:
+	case event.Warning:
 		r.warning(e.Path, e.Target, e.Err)
-	case engine.EventTargetLost:
+	case event.DestinationLost:
 		r.targetLost(e)
-	case engine.EventFailed:
+	case event.Failed:
 		r.failure(e.Path, e.Target, e.Err)
-	case engine.EventMismatch:
+	case event.Mismatch:
 		r.mismatch(e.Path, e.Target, e.Err)
 	}
 }
 
-func (r *copyReporter) conflict(e engine.Event) {
+func (r *copyReporter) conflict(e event.Event) {
 	text, hint := "left alone", "no policy replaces it; move it away"
 	if e.Err != nil {
 		text += ": " + e.Err.Error()
@@ -97,7 +98,7 @@ func (r *copyReporter) conflict(e engine.Event) {
 	})
 }
 
-func (r *copyReporter) targetLost(e engine.Event) {
+func (r *copyReporter) targetLost(e event.Event) {
 	r.log.line(slog.LevelError, "destination dropped", e.Path, e.Target, "error", loggedText(errorText(e.Err)))
 	at := ""
 	if e.Path != "" {

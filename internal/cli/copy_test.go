@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -25,17 +26,17 @@ import (
 // eventful is a run with an event of every kind.
 func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
 	c.Bytes.Store(5)
-	o.Report(engine.Event{Kind: engine.EventCopied, Path: "a b", Entry: fsys.Regular, Digests: hash.Digests{{1, 2}}, Action: "created", Bytes: 5})
-	o.Report(engine.Event{Kind: engine.EventCopied, Path: "sub/\x1b[2J", Entry: fsys.Regular, Action: "replaced", Reason: "size \u202ediffers", Bytes: 7})
-	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "old", Action: "up to date"})
-	o.Report(engine.Event{Kind: engine.EventSkipped, Path: "touched", Entry: fsys.Directory, Action: "metadata", Reason: "mode"})
-	o.Report(engine.Event{Kind: engine.EventWarning, Target: "dst", Err: errors.New("no \u202eACLs here")})
-	o.Report(engine.Event{Kind: engine.EventConflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
-	o.Report(engine.Event{Kind: engine.EventConflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
-	o.Report(engine.Event{Kind: engine.EventFailed, Path: "bad\xff", Err: &failure.FileError{Path: "bad\xff", Stage: failure.StageRead, Err: errors.New("input/output error")}})
-	o.Report(engine.Event{Kind: engine.EventFailed, Path: "it's", Target: "dst", Err: &failure.FileError{Path: "it's", Target: "dst", Stage: failure.StageWrite, Err: errors.New("file too large")}})
-	o.Report(engine.Event{Kind: engine.EventMismatch, Path: "rotten", Err: &failure.FileError{Path: "rotten", Stage: failure.StageCheck, Err: errors.New("source does not match its manifest")}})
-	o.Report(engine.Event{Kind: engine.EventTargetLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
+	o.Report(event.Event{Kind: event.Copied, Path: "a b", Entry: fsys.Regular, Digests: hash.Digests{{1, 2}}, Action: "created", Bytes: 5})
+	o.Report(event.Event{Kind: event.Copied, Path: "sub/\x1b[2J", Entry: fsys.Regular, Action: "replaced", Reason: "size \u202ediffers", Bytes: 7})
+	o.Report(event.Event{Kind: event.Skipped, Path: "old", Action: "up to date"})
+	o.Report(event.Event{Kind: event.Skipped, Path: "touched", Entry: fsys.Directory, Action: "metadata", Reason: "mode"})
+	o.Report(event.Event{Kind: event.Warning, Target: "dst", Err: errors.New("no \u202eACLs here")})
+	o.Report(event.Event{Kind: event.Conflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
+	o.Report(event.Event{Kind: event.Conflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
+	o.Report(event.Event{Kind: event.Failed, Path: "bad\xff", Err: &failure.FileError{Path: "bad\xff", Stage: failure.StageRead, Err: errors.New("input/output error")}})
+	o.Report(event.Event{Kind: event.Failed, Path: "it's", Target: "dst", Err: &failure.FileError{Path: "it's", Target: "dst", Stage: failure.StageWrite, Err: errors.New("file too large")}})
+	o.Report(event.Event{Kind: event.Mismatch, Path: "rotten", Err: &failure.FileError{Path: "rotten", Stage: failure.StageCheck, Err: errors.New("source does not match its manifest")}})
+	o.Report(event.Event{Kind: event.DestinationLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
 	dst := engine.Counts{Created: 20_001, Replaced: 16, Updated: 2, UpToDate: 1232, Kept: 5}
 	return &engine.Summary{
 		Counts: dst,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
@@ -67,7 +68,7 @@ func TestADroppedDestinationIsNotVerified(t *testing.T) {
 // A reported mismatch counts for the exit code, even if the run then fails without a summary.
 func TestAMismatchBeforeAFailureOfTheRun(t *testing.T) {
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
-		o.Report(engine.Event{Kind: engine.EventMismatch, Path: "m", Err: errors.New("it differs")})
+		o.Report(event.Event{Kind: event.Mismatch, Path: "m", Err: errors.New("it differs")})
 		return nil, errors.New("broken")
 	}
 	if r := command(t, run, "", "copy", "a", "b"); r.code != 3 || r.stderr != "sealift: 'm': it differs\nsealift: broken\n" {
@@ -81,10 +82,10 @@ func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range 3 {
 			path := fmt.Sprintf("m%d", i)
-			o.Report(engine.Event{Kind: engine.EventMismatch, Path: path, Target: "b",
+			o.Report(event.Event{Kind: event.Mismatch, Path: path, Target: "b",
 				Err: &failure.FileError{Path: path, Target: "b", Stage: failure.StageVerify, Err: errors.New("what was read back differs")}})
 		}
-		o.Report(engine.Event{Kind: engine.EventFailed, Path: "f", Err: &failure.FileError{Path: "f", Stage: failure.StageRead, Err: errors.New("no")}})
+		o.Report(event.Event{Kind: event.Failed, Path: "f", Err: &failure.FileError{Path: "f", Stage: failure.StageRead, Err: errors.New("no")}})
 		return &engine.Summary{Mismatches: 3, Errors: 1, Conflicts: 1}, nil
 	}
 	r := command(t, run, "", "copy", "--json", "-q", "a", "b")

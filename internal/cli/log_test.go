@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -107,7 +108,7 @@ func TestALogFormatNeedsALog(t *testing.T) {
 func TestEachLineOfTheLogIsWrittenAtOnce(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "log")
 	command(t, func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
-		o.Report(engine.Event{Kind: engine.EventCopied, Path: "a", Action: "created"})
+		o.Report(event.Event{Kind: event.Copied, Path: "a", Action: "created"})
 		log, err := os.ReadFile(name)
 		require.NoError(t, err)
 		require.True(t, strings.HasSuffix(string(log), "\"bytes\":0}\n"), string(log))

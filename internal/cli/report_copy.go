@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -110,7 +111,7 @@ var copyResults = map[string]string{
 }
 
 // each is engine.Options.Each.
-func (p *copyPage) each(e *engine.Entry) {
+func (p *copyPage) each(e *event.Entry) {
 	if e.Kind == fsys.Directory {
 		return
 	}
@@ -128,12 +129,12 @@ func (p *copyPage) each(e *engine.Entry) {
 }
 
 // event adds a failure or mismatch to the row of its entry.
-func (p *copyPage) event(e engine.Event) {
-	if e.Kind != engine.EventFailed && e.Kind != engine.EventMismatch {
+func (p *copyPage) event(e event.Event) {
+	if e.Kind != event.Failed && e.Kind != event.Mismatch {
 		return
 	}
 	result := "failed"
-	if e.Kind == engine.EventMismatch {
+	if e.Kind == event.Mismatch {
 		result = "mismatch"
 	}
 	if i := slices.Index(p.options.Targets, e.Target); i >= 0 && len(p.options.Targets) > 1 {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
@@ -108,13 +109,13 @@ func TestEqualFailuresAreGroupedAfterTheTenth(t *testing.T) {
 				if target == "c" && i >= 10 {
 					break
 				}
-				o.Report(engine.Event{Kind: engine.EventFailed, Err: &failure.FileError{
+				o.Report(event.Event{Kind: event.Failed, Err: &failure.FileError{
 					Path: fmt.Sprint("f", i), Target: target, Stage: failure.StageWrite, Err: errors.New("input/output\u202e error"),
 				}})
 			}
 		}
 		for i := range 1011 {
-			o.Report(engine.Event{Kind: engine.EventConflict, Path: fmt.Sprint("g", i), Target: "b", Err: errors.New("newer")})
+			o.Report(event.Event{Kind: event.Conflict, Path: fmt.Sprint("g", i), Target: "b", Err: errors.New("newer")})
 		}
 		return &engine.Summary{Errors: 22, Conflicts: 1011}, nil
 	}
@@ -139,7 +140,7 @@ func TestEqualFailuresAreGroupedAfterTheTenth(t *testing.T) {
 func TestFailuresOfManyKindsArePrinted(t *testing.T) {
 	many := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		for i := range maxMessages + 50 {
-			o.Report(engine.Event{Kind: engine.EventFailed, Err: &failure.FileError{Path: "f", Err: fmt.Errorf("cause %d", i)}})
+			o.Report(event.Event{Kind: event.Failed, Err: &failure.FileError{Path: "f", Err: fmt.Errorf("cause %d", i)}})
 		}
 		return &engine.Summary{Errors: maxMessages + 50}, nil
 	}

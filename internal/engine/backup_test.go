@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -187,7 +188,7 @@ func TestBackupFailureLeavesTheFile(t *testing.T) {
 		bad := out.bad()
 		require.NotEmpty(t, bad, op)
 		for _, e := range bad {
-			require.Equal(t, EventFailed, e.Kind)
+			require.Equal(t, event.Failed, e.Kind)
 			require.ErrorContains(t, e.Err, "cannot be kept")
 			have, err := os.ReadFile(filepath.Join(dst, e.Path))
 			require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -47,11 +48,10 @@ type BagOptions struct {
 
 // targetBag is the state of the bag at one destination.
 type targetBag struct {
-	root      *fsys.Dir // of the bag, above the payload; nil if it does not exist yet, and if the source is a bag
-	sealed    bool      // the bag was complete before this run, which changes nothing in it
-	leftover  []string  // tag files and temporaries of an unfinished run
-	conflicts int64     // entries left alone by the policy; only the collector uses it
-	warned    bool      // the user was warned that the bag is incomplete
+	root     *fsys.Dir // of the bag, above the payload; nil if it does not exist yet, and if the source is a bag
+	sealed   bool      // the bag was complete before this run, which changes nothing in it
+	leftover []string  // tag files and temporaries of an unfinished run
+	warned   bool      // the user was warned that the bag is incomplete
 }
 
 // bagModeOf returns the mode that follows from the options and the source: a directory with
@@ -258,12 +258,12 @@ func (r *run) bagIsComplete(t *target) bool {
 	if r.bagMode == bagNone {
 		return true
 	}
-	r.awaitCollector()
-	complete := !t.isDropped() && !t.flushFailed.Load() && r.undone[t.index].Complete() && t.bag.conflicts == 0
+	r.collector.await()
+	complete := !t.isDropped() && !t.flushFailed.Load() && r.collector.undone[t.index].Complete() && r.collector.at[t.index].conflicts == 0
 	if !complete && !t.bag.sealed && !t.bag.warned {
 		t.bag.warned = true
 		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
-		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
+		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: err})
 	}
 	return complete
 }
@@ -317,7 +317,7 @@ func (r *run) holdDeclaration() {
 		return nil
 	}()
 	if err != nil {
-		r.report(fileEvent(EventMismatch, bag.DeclarationName, "", failure.StageVerify, err))
+		r.report(event.OfFile(event.Mismatch, bag.DeclarationName, "", failure.StageVerify, err))
 	}
 }
 
@@ -347,7 +347,7 @@ func (r *run) sealBags(durable []*target) {
 		}
 	}
 	if len(f.targets) > 0 {
-		r.messages <- message{result: f}
+		r.collector.messages <- message{result: f}
 	}
 }
 
@@ -387,28 +387,19 @@ func (r *run) checkOxum() {
 	if !r.validates {
 		return
 	}
-	r.awaitCollector()
+	r.collector.await()
 	want, file := r.manifests.Oxum()
-	if want != nil && *want != r.payload && r.summary.Errors == 0 && r.ctx.Err() == nil {
-		err := fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, r.payload)
-		r.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
-	}
-}
-
-// countPayload counts a file if it is in the payload of a source that is a bag. Only the
-// collector calls it.
-func (r *run) countPayload(f *result) {
-	if r.validates && f.kind == fsys.Regular && bag.InPayload(f.path) {
-		r.payload.Files++
-		r.payload.Bytes += f.size
+	if want != nil && *want != *r.collector.payload && r.collector.summary.Errors == 0 && r.ctx.Err() == nil {
+		err := fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, *r.collector.payload)
+		r.report(event.OfFile(event.Mismatch, file, "", failure.StageVerify, err))
 	}
 }
 
 // warnEmptyDirs warns, in one message, of the empty directories that were copied into the
 // payload, because the manifests of a bag do not list them.
 func (r *run) warnEmptyDirs() {
-	r.awaitCollector()
-	e := &r.emptyDirs
+	r.collector.await()
+	e := &r.collector.emptyDirs
 	if e.count == 0 {
 		return
 	}
@@ -417,5 +408,5 @@ func (r *run) warnEmptyDirs() {
 	if e.count > 1 {
 		what = fmt.Sprintf("%d empty directories are", e.count)
 	}
-	r.report(Event{Kind: EventWarning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, e)})
+	r.report(event.Event{Kind: event.Warning, Err: fmt.Errorf("%s in the bag, and a bag does not record empty directories: %s", what, e)})
 }

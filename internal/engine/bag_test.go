@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -233,8 +234,8 @@ func TestABagWarnsOfEmptyDirectories(t *testing.T) {
 	treetest.Create(t, src, treetest.Dir{"e": treetest.Dir{"in": treetest.Dir{}}, "f": treetest.File("f"), "g": treetest.Dir{}})
 	var warnings []string
 	o := bagging(src, dst)
-	o.Report = func(e Event) {
-		if e.Kind == EventWarning {
+	o.Report = func(e event.Event) {
+		if e.Kind == event.Warning {
 			warnings = append(warnings, e.Err.Error())
 		}
 	}
@@ -317,8 +318,8 @@ func TestASourceThatIsABagIsValidatedCompletely(t *testing.T) {
 					o.Bag, o.Targets = nil, []string{filepath.Join(t.TempDir(), "plain")}
 				}
 				reported := false
-				o.Report = func(e Event) {
-					reported = reported || e.Kind == EventMismatch && e.Path == test.path && strings.Contains(e.Err.Error(), test.want)
+				o.Report = func(e event.Event) {
+					reported = reported || e.Kind == event.Mismatch && e.Path == test.path && strings.Contains(e.Err.Error(), test.want)
 				}
 				s, err := Run(t.Context(), &o, &counters.Set{})
 				require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -126,13 +127,13 @@ func (t *target) guards(e *entry) bool { return t.names != nil && t.names.Guards
 func (r *run) warnStale(t *target) {
 	stale, err := t.catalog.Stale()
 	if err != nil {
-		r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
+		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
 	}
 	for _, s := range stale {
 		lines := "1 of its lines is"
 		if s.Lines > 1 {
 			lines = fmt.Sprintf("%d of its lines are", s.Lines)
 		}
-		r.report(Event{Kind: EventWarning, Path: s.Path, Target: t.Given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
+		r.report(event.Event{Kind: event.Warning, Path: s.Path, Target: t.Given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
 	}
 }

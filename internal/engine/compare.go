@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -147,7 +148,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		p.decision.unreadable = c.err != nil
 		if c.err != nil && !p.decision.suspect { // the device may be failing
 			err := fmt.Errorf("its content cannot be read, so it is replaced: %w", c.err)
-			r.report(fileEvent(EventWarning, e.path, p.target.Given, failure.StageRead, err))
+			r.report(event.OfFile(event.Warning, e.path, p.target.Given, failure.StageRead, err))
 		}
 		r.startAction(e, p, p.decision.different)
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -62,9 +63,9 @@ func differences(t *testing.T) (src, dst string) {
 func (o *runReport) actions() (list []string) {
 	for _, e := range o.events {
 		switch e.Kind {
-		case EventCopied, EventSkipped:
+		case event.Copied, event.Skipped:
 			list = append(list, e.Path+": "+e.Action+", "+e.Reason)
-		case EventConflict:
+		case event.Conflict:
 			list = append(list, e.Path+": conflict: "+e.Err.Error())
 		}
 	}

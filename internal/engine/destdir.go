@@ -135,7 +135,7 @@ func (dd *destDir) prepare(r *run) destState {
 	switch {
 	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
 		if r.rules.completes { // several tasks may find the same directory: only the merge counts it
-			r.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
+			r.collector.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		}
 		return destRefused
 	case errors.As(err, &conflict):
@@ -143,7 +143,7 @@ func (dd *destDir) prepare(r *run) destState {
 		return destRefused
 	case err != nil:
 		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
-			r.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
+			r.collector.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 		}
 		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
 		return destRefused
@@ -276,7 +276,7 @@ func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, er
 	if err := up.Remove(name); err != nil {
 		return nil, err
 	}
-	r.dropLines(dd.target, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
+	r.collector.dropLines(dd.target, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 	return dd.make(up, name)
 }
 

@@ -21,7 +21,7 @@
 //   - visitor.go: receives the entries of the walk
 //   - entry.go: process copies one entry
 //   - copyfile.go: the steps of one entry
-//   - collect.go: records the results
+//   - collector.go: records the results
 //   - finish.go: ends the run
 //
 // Four other packages do parts of a run:

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -17,14 +18,14 @@ import (
 )
 
 // deeds returns the reports of a run about entries, sorted by path.
-func deeds(events []Event) (list []string) {
+func deeds(events []event.Event) (list []string) {
 	for _, e := range events {
 		switch e.Kind {
-		case EventCopied, EventSkipped:
+		case event.Copied, event.Skipped:
 			list = append(list, e.Path+" "+e.Action)
-		case EventConflict, EventFailed, EventMismatch:
+		case event.Conflict, event.Failed, event.Mismatch:
 			list = append(list, fmt.Sprintf("%s %d %v", e.Path, e.Kind, e.Err))
-		case EventWarning, EventTargetLost:
+		case event.Warning, event.DestinationLost:
 			list = append(list, e.Path+": "+e.Err.Error())
 		}
 	}

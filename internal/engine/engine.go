@@ -46,12 +46,9 @@ type run struct {
 	pipe      *pipe.Pipe
 	sets      sync.Pool // of *hash.Set
 	entries   sync.Pool // of *entry
-	results   sync.Pool // of *result
 	pairs     sync.Map  // pairKey → *pair
 	noXattrs  sync.Map  // devices of the source without extended attributes
 	begun     fsys.Time // when the run began
-	toVerify  amount    // files of the source that verifying reads again; only the collector uses it
-	seen      int64     // regular files that were processed; only the collector uses it
 	memory    int64     // bytes of memory that the run may use, 0 if unknown
 	devices   []*device
 	gauge     *pipe.Gauge
@@ -62,16 +59,12 @@ type run struct {
 	histories *histories      // nil without Options.MHL
 	unlisted  sync.Map        // *walk.Dir of the source whose files no manifest lists
 	jobs      chan job
-	messages  chan message
-	summary   *Summary
-	undone    undone // only the collector uses it until run.awaitCollector returns
+	collector *collector
 
 	bagMode      bagMode
 	listedHashes int                // how many of the hashes, counted from the first, have manifests at the destinations
 	validates    bool               // the source is a bag, and is validated
-	payload      bag.Oxum           // what was read of the payload of a source that is a bag; only the collector uses it
 	held         *heldDeclaration   // nil if the source has no valid bagit.txt
-	emptyDirs    fewNames           // of the source; only the collector uses it
 	unlinked     sharedSet[fsys.ID] // files at destinations that had several names and have lost one of them in this run
 	warned       kindSet            // warnings that concern the whole run and were reported
 }
@@ -135,22 +128,22 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	r.prepare(begun)
 
 	var collector sync.WaitGroup
-	collector.Go(r.collect)
+	collector.Go(r.collector.run)
 	stopped, err := r.copy()
 	r.close()
-	close(r.messages)
+	r.collector.end()
 	collector.Wait()
 	c.Phase.Store(int32(counters.End(stopped || err != nil)))
 	if err != nil {
 		return nil, err
 	}
-	r.summary.Elapsed = time.Since(begun)
+	r.collector.summary.Elapsed = time.Since(begun)
 	r.clock.Stop()
 	r.summarizeTimes()
 	if stopped {
-		return r.summary, context.Cause(ctx) // nil if the run stopped itself
+		return r.collector.summary, context.Cause(ctx) // nil if the run stopped itself
 	}
-	return r.summary, nil
+	return r.collector.summary, nil
 }
 
 // places returns the options of package route.
@@ -165,12 +158,16 @@ func (o *Options) places() route.Options {
 func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counters.Set) (r *run, err error) {
 	r = &run{
 		opts: o, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), mode: m, rules: m.rules(o),
-		outer: ctx, messages: make(chan message, jobsAhead), summary: &Summary{DryRun: o.DryRun},
+		outer: ctx,
 	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
+	for i, d := range rt.Destinations {
+		r.targets = append(r.targets, &target{Destination: d, index: i, planIndex: i, planned: r.rules.planned})
+	}
+	r.collector = newCollector(r)
 	return r, nil
 }
 
@@ -222,7 +219,10 @@ func (r *run) prepare(begun time.Time) {
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.linked.names = extsort.New(r.newSpill, o.linkedMemory)
 	r.jobs = make(chan job, jobsAhead)
-	r.undone = r.newUndone()
+	r.collector.undone, r.collector.listedHashes = r.newUndone(), r.listedHashes
+	if r.validates {
+		r.collector.payload = &bag.Oxum{}
+	}
 }
 
 // copy opens the destinations, copies to them and completes them. It closes the source. The error

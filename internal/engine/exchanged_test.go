@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -41,8 +42,8 @@ func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	o := &Options{
 		Source: src, Targets: []string{first, second}, Hashes: []hash.Algorithm{hash.SHA256},
 		Preserve: PreserveAll, Sync: SyncNone, Workers: 1, FS: sys,
-		Report: func(e Event) {
-			if e.Kind == EventFailed {
+		Report: func(e event.Event) {
+			if e.Kind == event.Failed {
 				failed = append(failed, e.Path)
 			}
 		},

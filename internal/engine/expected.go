@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -21,11 +22,11 @@ var errBroken = errors.New("source does not match its manifest")
 func (r *run) reportProblem(p catalog.Problem) {
 	switch p.Severity {
 	case catalog.Failure:
-		r.report(fileEvent(EventFailed, p.Path, "", failure.StageManifest, p.Err))
+		r.report(event.OfFile(event.Failed, p.Path, "", failure.StageManifest, p.Err))
 	case catalog.Mismatch:
-		r.report(fileEvent(EventMismatch, p.Path, "", failure.StageVerify, p.Err))
+		r.report(event.OfFile(event.Mismatch, p.Path, "", failure.StageVerify, p.Err))
 	default:
-		r.report(Event{Kind: EventWarning, Path: p.Path, Err: p.Err})
+		r.report(event.Event{Kind: event.Warning, Path: p.Path, Err: p.Err})
 	}
 }
 
@@ -68,7 +69,7 @@ func (r *run) checkExpected(e *entry, digests hash.Digests) bool {
 }
 
 func (r *run) reportBroken(e *entry, err error) {
-	r.report(fileEvent(EventMismatch, e.path, "", failure.StageVerify, err))
+	r.report(event.OfFile(event.Mismatch, e.path, "", failure.StageVerify, err))
 }
 
 // namesShown is how many paths a warning names.
@@ -116,7 +117,7 @@ func (treeCopy) findAbsent(r *run) {
 	absent.warn()
 	var bad *catalog.ListError
 	if errors.As(err, &bad) {
-		r.report(fileEvent(EventFailed, bad.Name, "", failure.StageManifest, bad.Err))
+		r.report(event.OfFile(event.Failed, bad.Name, "", failure.StageManifest, bad.Err))
 	}
 }
 
@@ -136,7 +137,7 @@ func (a *absentFiles) add(list, file string, bag bool) {
 		if !bag {
 			err = fmt.Errorf("%w (--source-manifest=present allows that)", err)
 		}
-		a.run.report(fileEvent(EventMismatch, file, "", failure.StageVerify, err))
+		a.run.report(event.OfFile(event.Mismatch, file, "", failure.StageVerify, err))
 		return
 	}
 	if list != a.list {
@@ -154,7 +155,7 @@ func (a *absentFiles) warn() {
 	case n > 1:
 		what = fmt.Sprintf("%d files that are", n)
 	}
-	a.run.report(Event{Kind: EventWarning, Path: a.list, Err: fmt.Errorf("lists %s absent: %s", what, &a.files)})
+	a.run.report(event.Event{Kind: event.Warning, Path: a.list, Err: fmt.Errorf("lists %s absent: %s", what, &a.files)})
 }
 
 // absent reports whether the source has no file of that name. A symbolic link to a file in the

@@ -82,7 +82,7 @@ func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir)
 		t.Cleanup(func() { dir.Close() })
 		dirs = append(dirs, dir)
 	}
-	r = &run{opts: &Options{sharesSyncErrors: (*fsys.Dir).SharesSyncErrors}, messages: make(chan message, 10)}
+	r = &run{opts: &Options{sharesSyncErrors: (*fsys.Dir).SharesSyncErrors}, collector: &collector{messages: make(chan message, 10)}}
 	d = &target{root: root, wholeFS: root.SyncFSReliable()}
 	d.system, err = d.findFileSystem(r, root, on(t, root, 1))
 	require.NoError(t, err)
@@ -197,7 +197,7 @@ func TestMetadataThatOneMountCannotStoreIsSetOnOthers(t *testing.T) {
 	require.True(t, mount.cannot(kindACL))
 	require.False(t, mount.cannot(kindOwner))
 	require.False(t, d.system.cannot(kindACL))
-	require.Len(t, r.messages, 1)
+	require.Len(t, r.collector.messages, 1)
 }
 
 // Each file is synced separately where the root's file system, or its own, has no flush

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -23,8 +24,8 @@ func (r *run) stopped() bool {
 // requested, and writes the manifests. The result is that of stopped.
 func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
-	r.awaitCollector() // no worker runs any more, so this goroutine may now use the collector's data
-	r.undone.end(r.ctx.Err() != nil)
+	r.collector.await() // no worker runs any more, so this goroutine may now use the collector's data
+	r.collector.undone.end(r.ctx.Err() != nil)
 	r.stopCheckpoints()
 	r.clock.At(timing.Idle, timing.None)
 	var durable []*target
@@ -49,11 +50,11 @@ func (r *run) finish() (stopped bool) {
 	if !stopped {
 		r.sealBags(durable)
 	}
-	r.awaitCollector()
-	r.summary.Total, r.summary.LeftOut = r.total(), r.leftOut.Load()
+	r.collector.await()
+	r.collector.summary.Total, r.collector.summary.LeftOut = r.collector.total(r.ctx.Err() != nil), r.leftOut.Load()
 	for _, t := range r.targets {
 		r.clock.At(timing.Flush, t.place())
-		s := t.summarize()
+		s := t.summarize(&r.collector.at[t.index])
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure
@@ -67,7 +68,7 @@ func (r *run) finish() (stopped bool) {
 		default:
 			r.markIncomplete(t)
 		}
-		r.summary.Targets = append(r.summary.Targets, s)
+		r.collector.summary.Targets = append(r.collector.summary.Targets, s)
 	}
 	if !stopped {
 		r.mode.finish(r, durable)
@@ -87,7 +88,7 @@ func (r *run) failEnd(t *target, stage failure.Stage, err error) {
 	if lost := t.lost.Load(); lost != nil && fsys.ReadOnly(err) && fsys.ReadOnly(*lost) {
 		return
 	}
-	r.report(fileEvent(EventFailed, "", t.Given, stage, err))
+	r.report(event.OfFile(event.Failed, "", t.Given, stage, err))
 }
 
 // flushTarget makes everything that was copied to one destination durable. It reports an error and
@@ -176,8 +177,8 @@ func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
 	if r.histories == nil && r.opts.MediaList == nil || err != nil {
 		return written, err
 	}
-	r.awaitCollector()
-	if r.undone == nil || !r.undone[t.index].Complete() {
+	r.collector.await()
+	if r.collector.undone == nil || !r.collector.undone[t.index].Complete() {
 		return written, nil
 	}
 	var more []catalog.Written
@@ -265,8 +266,8 @@ func (r *run) needsJournal(t *target, complete bool) bool {
 // leavesOut reports whether an interrupted run may have left files at the destination that this
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
-	r.awaitCollector()
-	return r.summary.Errors > 0 || r.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
+	r.collector.await()
+	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
 }
 
 // abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue

@@ -18,6 +18,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -272,13 +273,13 @@ type linkRun struct {
 func runLinks(t require.TestingT, o Options) linkRun {
 	var mu sync.Mutex
 	out := linkRun{actions: map[string]string{}, conflicts: map[string]bool{}}
-	o.Report = func(e Event) {
+	o.Report = func(e event.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		switch e.Kind {
-		case EventConflict:
+		case event.Conflict:
 			out.conflicts[e.Path] = true
-		case EventCopied, EventSkipped:
+		case event.Copied, event.Skipped:
 			if e.Entry != fsys.Directory {
 				out.actions[e.Path] = e.Action
 			}

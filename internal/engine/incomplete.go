@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 )
@@ -49,16 +50,16 @@ func (u undone) end(cut bool) {
 
 // event adds a failure at its destination, or at all destinations if it is about the
 // source.
-func (u undone) event(e Event) {
+func (u undone) event(e event.Event) {
 	var cause string
 	switch e.Kind {
-	case EventFailed, EventMismatch:
+	case event.Failed, event.Mismatch:
 		cause = e.Err.Error()
 		var f *failure.FileError
 		if errors.As(e.Err, &f) {
 			cause = string(f.Stage) + ": " + f.Err.Error()
 		}
-	case EventTargetLost:
+	case event.DestinationLost:
 		cause = "dropped: " + e.Err.Error()
 		if e.Path != "" {
 			cause = "dropped at " + quoteName(e.Path) + ": " + e.Err.Error()
@@ -69,7 +70,7 @@ func (u undone) event(e Event) {
 	for _, t := range u {
 		switch {
 		case e.Target != "" && e.Target != t.given:
-		case e.Kind == EventTargetLost || e.Path == "" && e.Target != "":
+		case e.Kind == event.DestinationLost || e.Path == "" && e.Target != "":
 			t.Remark("this directory: " + cause)
 		case e.Path == "":
 			t.Remark("the source's directory: " + cause)
@@ -95,11 +96,11 @@ func (u undone) account(targets []*target, f *result) {
 // earlier run from a complete one. A second call without new failures does nothing. If
 // markIncomplete cannot write the marker, it sets t.unmarked, which keeps the journal.
 func (r *run) markIncomplete(t *target) {
-	if r.undone == nil || t.journal == nil { // without a journal, the run has not changed the destination
+	if r.collector.undone == nil || t.journal == nil { // without a journal, the run has not changed the destination
 		return
 	}
-	r.awaitCollector()
-	u := r.undone[t.index]
+	r.collector.await()
+	u := r.collector.undone[t.index]
 	if !u.Changed() {
 		return
 	}
@@ -125,5 +126,5 @@ func (r *run) markIncomplete(t *target) {
 	if t.journal.Removed {
 		journal = "the journal is already removed, so run the same command again"
 	}
-	r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf("%w; %s", err, journal)})
+	r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf("%w; %s", err, journal)})
 }

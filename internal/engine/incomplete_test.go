@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -345,22 +346,22 @@ func TestEventsInAMarker(t *testing.T) {
 	err := func(path string) error {
 		return &failure.FileError{Path: path, Stage: failure.StageRead, Err: errors.New("why")}
 	}
-	for _, e := range []Event{
-		{Kind: EventWarning, Path: "warning", Err: err("warning")},
-		{Kind: EventConflict, Path: "conflict", Target: "x", Err: err("conflict")},
+	for _, e := range []event.Event{
+		{Kind: event.Warning, Path: "warning", Err: err("warning")},
+		{Kind: event.Conflict, Path: "conflict", Target: "x", Err: err("conflict")},
 	} {
 		u.event(e)
 	}
 	require.True(t, u[0].Complete() && u[1].Complete())
-	for _, e := range []Event{
-		{Kind: EventFailed, Path: "both", Err: err("both")},
-		{Kind: EventFailed, Path: "one", Target: "x", Err: err("one")},
-		{Kind: EventMismatch, Path: "one", Target: "x", Err: errors.New("not listed: the first cause is kept")},
-		{Kind: EventMismatch, Path: "two", Target: "y", Err: errors.New("other")},
-		{Kind: EventFailed, Err: err("")},
-		{Kind: EventFailed, Target: "x", Err: err("")},
-		{Kind: EventTargetLost, Target: "y", Err: errors.New("full")},
-		{Kind: EventTargetLost, Target: "y", Path: "two", Err: errors.New("gone")},
+	for _, e := range []event.Event{
+		{Kind: event.Failed, Path: "both", Err: err("both")},
+		{Kind: event.Failed, Path: "one", Target: "x", Err: err("one")},
+		{Kind: event.Mismatch, Path: "one", Target: "x", Err: errors.New("not listed: the first cause is kept")},
+		{Kind: event.Mismatch, Path: "two", Target: "y", Err: errors.New("other")},
+		{Kind: event.Failed, Err: err("")},
+		{Kind: event.Failed, Target: "x", Err: err("")},
+		{Kind: event.DestinationLost, Target: "y", Err: errors.New("full")},
+		{Kind: event.DestinationLost, Target: "y", Path: "two", Err: errors.New("gone")},
 	} {
 		u.event(e)
 	}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -55,7 +56,7 @@ const idLength = 16
 func (r *run) collectLinked(e *entry) bool {
 	err := r.linked.add(e)
 	if err != nil && r.warned.add("hard links") {
-		r.report(Event{Kind: EventWarning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
+		r.report(event.Event{Kind: event.Warning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
 	}
 	return err == nil
 }
@@ -171,7 +172,7 @@ func (r *run) copyLinked() {
 	workers.Wait()
 	left := r.linked.close()
 	if err != nil && r.ctx.Err() == nil {
-		r.report(Event{Kind: EventFailed, Err: fmt.Errorf("%d names of files with hard links were not copied: %w", left, err)})
+		r.report(event.Event{Kind: event.Failed, Err: fmt.Errorf("%d names of files with hard links were not copied: %w", left, err)})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
@@ -80,7 +81,7 @@ func TestADestinationThatBecomesReadOnly(t *testing.T) {
 // warnings counts the warnings with a cause.
 func (o *runReport) warnings(cause error) (n int) {
 	for _, e := range o.events {
-		if e.Kind == EventWarning && strings.Contains(e.Err.Error(), cause.Error()) {
+		if e.Kind == event.Warning && strings.Contains(e.Err.Error(), cause.Error()) {
 			n++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -287,7 +288,7 @@ func (m *merging) failPlan(r *run, err error) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("%w: %w", errPlan, err)))
+	r.report(event.OfFile(event.Failed, "", "", failure.StageManifest, fmt.Errorf("%w: %w", errPlan, err)))
 	r.cancel(errPlan)
 }
 
@@ -302,14 +303,14 @@ func (m *merging) startScan(*run) (stop func()) { return func() {} }
 // merged: that is recorded before the first destination is opened to other copies. Otherwise
 // the shards with failures can be run again.
 func (m *merging) finish(r *run, durable []*target) {
-	r.awaitCollector()
-	complete := r.summary.Errors == 0 && r.summary.Mismatches == 0
+	r.collector.await()
+	complete := r.collector.summary.Errors == 0 && r.collector.summary.Mismatches == 0
 	for _, t := range r.targets {
 		complete = complete && t.finished && !t.journalStays
 	}
 	if complete {
 		if err := m.setMerged(r); err != nil {
-			r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as merged: %w", err)))
+			r.report(event.OfFile(event.Failed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as merged: %w", err)))
 			complete = false
 		}
 	}
@@ -319,10 +320,10 @@ func (m *merging) finish(r *run, durable []*target) {
 			r.closeTarget(t)
 		}
 	}
-	r.awaitCollector()
-	if complete && r.summary.Errors == 0 {
+	r.collector.await()
+	if complete && r.collector.summary.Errors == 0 {
 		if err := m.store.SetClosed(); err != nil {
-			r.report(fileEvent(EventFailed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as closed: %w", err)))
+			r.report(event.OfFile(event.Failed, "", "", failure.StageManifest, fmt.Errorf("the plan cannot be marked as closed: %w", err)))
 		}
 	}
 }
@@ -335,7 +336,7 @@ func (m *merging) setMerged(r *run) error {
 		return err
 	}
 	if before != nil {
-		r.summary.Conflicts = max(r.summary.Conflicts, before.Conflicts)
+		r.collector.summary.Conflicts = max(r.collector.summary.Conflicts, before.Conflicts)
 	}
-	return m.store.SetMerged(shard.Merged{Conflicts: r.summary.Conflicts})
+	return m.store.SetMerged(shard.Merged{Conflicts: r.collector.summary.Conflicts})
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -29,8 +30,8 @@ type mergeCase struct {
 	*testing.T
 	base   string
 	source string
-	opts   Options // without destinations
-	events []Event // of the last step
+	opts   Options       // without destinations
+	events []event.Event // of the last step
 }
 
 func newMergeCase(t *testing.T, source treetest.Dir) *mergeCase {
@@ -49,7 +50,7 @@ func (c *mergeCase) at(where string, targets []string) *Options {
 		o.Targets = append(o.Targets, filepath.Join(c.base, where, t))
 	}
 	c.events = nil
-	o.Report = func(e Event) { c.events = append(c.events, e) }
+	o.Report = func(e event.Event) { c.events = append(c.events, e) }
 	return &o
 }
 
@@ -90,7 +91,7 @@ func (c *mergeCase) merge(s *shard.Store) *MergeSummary {
 	require.NoError(c, err)
 	o.BlockSize, o.Memory = c.opts.BlockSize, c.opts.Memory
 	c.events = nil
-	o.Report = func(e Event) { c.events = append(c.events, e) }
+	o.Report = func(e event.Event) { c.events = append(c.events, e) }
 	summary, err := Merge(c.Context(), &MergeOptions{Plan: s, Copy: o}, &counters.Set{})
 	require.NoError(c, err)
 	return summary
@@ -118,7 +119,7 @@ func (c *mergeCase) single(targets []string) *Summary {
 
 // requireEqual demands that both copies have the same result: trees, manifests, messages, and the
 // counts of the summary.
-func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents []Event, split *Summary) {
+func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents []event.Event, split *Summary) {
 	c.Helper()
 	for _, t := range targets {
 		one, other := filepath.Join(c.base, "single", t), filepath.Join(c.base, "split", t)
@@ -131,7 +132,7 @@ func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents
 		c.forgetNow(other)
 		treetest.Compare(c, one, other, treetest.Options{Root: true})
 	}
-	shown := func(events []Event) (list []string) {
+	shown := func(events []event.Event) (list []string) {
 		for _, e := range badOf(events) {
 			list = append(list, fmt.Sprintf("%d %s %q: %v", e.Kind, filepath.Base(e.Target), e.Path, e.Err))
 		}

@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -148,7 +149,7 @@ func (m *merging) findAbsent(r *run) {
 		if err != nil {
 			r.reportSource(file, failure.StageScan, err)
 		} else if wanted {
-			r.report(fileEvent(EventFailed, file, "", failure.StageScan, errNewer))
+			r.report(event.OfFile(event.Failed, file, "", failure.StageScan, errNewer))
 		}
 		return nil
 	})

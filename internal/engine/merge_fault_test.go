@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
@@ -54,7 +55,7 @@ func killMerge(t *testing.T, n int64) (killed bool) {
 	if killed {
 		t.Logf("%v %q", f.at.Load().Op, f.at.Load().Name)
 		c.options.FS = nil
-		var events []Event
+		var events []event.Event
 		s, events, err = c.merge(nil)
 		require.Empty(t, badOf(events))
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
@@ -42,16 +43,16 @@ func (m *merging) replayShard(r *run, index int) error {
 	if err != nil {
 		return err
 	}
-	r.awaitCollector() // no other goroutine sends messages, so this one may use the collector's data
-	counts.addTo(r.summary)
+	r.collector.await() // no other goroutine sends messages, so this one may use the collector's data
+	counts.addTo(r.collector.summary)
 	m.span(counts.Begun, counts.Begun.Add(counts.Elapsed))
-	r.seen += counts.Total
+	r.collector.seen += counts.Total
 	for _, t := range r.targets {
 		at := t.planIndex
 		if at >= len(counts.Targets) {
 			return fmt.Errorf("the outcomes of shard %d lack destination %d", index, at)
 		}
-		counts.Targets[at].addTo(t)
+		counts.Targets[at].addTo(t, &r.collector.at[t.index])
 		if lost[at] {
 			err = m.addLost(r, index, t)
 		} else {
@@ -90,7 +91,7 @@ func (m *merging) addLost(r *run, index int, t *target) error {
 		if err != nil {
 			return fmt.Errorf("shard %d of the plan: %w", index, err)
 		}
-		r.undone[t.index].Add(e.Path, "not copied: the destination was dropped")
+		r.collector.undone[t.index].Add(e.Path, "not copied: the destination was dropped")
 	}
 	return nil
 }
@@ -142,7 +143,7 @@ func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts)
 		if err != nil {
 			return nil, fmt.Errorf("outcomes of shard %d: %w", f.Shard, err)
 		}
-		e := Event{Kind: eventKinds[o.Kind], Path: string(o.Path), Err: errors.New(string(o.Cause)), Hint: o.Hint}
+		e := event.Event{Kind: eventKinds[o.Kind], Path: string(o.Path), Err: errors.New(string(o.Cause)), Hint: o.Hint}
 		if o.Target >= 0 {
 			t := m.targetOf(r, o.Target)
 			if t == nil {
@@ -151,7 +152,7 @@ func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts)
 			e.Target = t.Given
 			lost[o.Target] = lost[o.Target] || o.Kind == shard.OutcomeLost
 		}
-		if e.Kind == EventFailed || e.Kind == EventMismatch {
+		if e.Kind == event.Failed || e.Kind == event.Mismatch {
 			e.Err = &failure.FileError{Path: e.Path, Target: e.Target, Stage: failure.Stage(o.Stage), Err: e.Err}
 		}
 		r.report(e)
@@ -160,17 +161,17 @@ func (m *merging) replayOutcomes(r *run, f *shard.Finished, counts *shardCounts)
 }
 
 // eventKinds maps the kinds of recorded outcomes to those of the events that the merge reports.
-var eventKinds = map[shard.OutcomeKind]EventKind{
-	shard.OutcomeFailed:   EventFailed,
-	shard.OutcomeMismatch: EventMismatch,
-	shard.OutcomeConflict: EventConflict,
-	shard.OutcomeWarning:  EventWarning,
-	shard.OutcomeLost:     EventTargetLost,
+var eventKinds = map[shard.OutcomeKind]event.Kind{
+	shard.OutcomeFailed:   event.Failed,
+	shard.OutcomeMismatch: event.Mismatch,
+	shard.OutcomeConflict: event.Conflict,
+	shard.OutcomeWarning:  event.Warning,
+	shard.OutcomeLost:     event.DestinationLost,
 }
 
 // record reports whether an event is the first of its kind about its path and destination. Several
 // tasks and the merge may work in one directory, and each of them reports the same events about it.
-func (m *merging) record(_ *run, e Event) bool {
+func (m *merging) record(_ *run, e event.Event) bool {
 	text := ""
 	if e.Err != nil {
 		text = e.Err.Error()

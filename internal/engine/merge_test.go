@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -193,10 +194,10 @@ func (c *tasked) finish(s *shard.Store, index int, o shard.AttemptOptions, faile
 }
 
 // merge merges the plan.
-func (c *tasked) merge(change func(*MergeOptions)) (*MergeSummary, []Event, error) {
-	var events []Event
+func (c *tasked) merge(change func(*MergeOptions)) (*MergeSummary, []event.Event, error) {
+	var events []event.Event
 	copied := c.options
-	copied.Report = func(e Event) { events = append(events, e) }
+	copied.Report = func(e event.Event) { events = append(events, e) }
 	o := &MergeOptions{Plan: c.store(copied.FS), Copy: &copied}
 	if change != nil {
 		change(o)
@@ -236,7 +237,7 @@ func TestAMergeMakesTheResultOfOneCopy(t *testing.T) {
 	}
 }
 
-func badOf(events []Event) []Event { return (&runReport{events: events}).bad() }
+func badOf(events []event.Event) []event.Event { return (&runReport{events: events}).bad() }
 
 func TestAMergeWaitsForAllShards(t *testing.T) {
 	c := splitCopy(t, 3, SyncNone)

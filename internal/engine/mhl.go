@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -159,7 +160,7 @@ func (r *run) closeHistories() {
 func (r *run) warnHistories() {
 	if r.histories != nil && r.histories.others > 0 {
 		is := fmt.Sprintf("%d of them have ignore patterns", r.histories.others)
-		r.report(Event{Kind: EventWarning, Err: errors.New("ASC MHL lists no symbolic links and special files: " + is)})
+		r.report(event.Event{Kind: event.Warning, Err: errors.New("ASC MHL lists no symbolic links and special files: " + is)})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -52,7 +53,7 @@ type mode interface {
 	fail(r *run, err error)
 	// record is called by the collector with each event, before it is counted. If it returns
 	// false, the event was reported before and is ignored.
-	record(r *run, e Event) bool
+	record(r *run, e event.Event) bool
 
 	// replay adds the results of other runs. The results of this run are durable before the call.
 	replay(r *run)
@@ -125,14 +126,14 @@ func (treeCopy) mayCommit() error { return nil }
 
 func (treeCopy) fail(r *run, err error) { r.cancel(err) }
 
-func (treeCopy) record(*run, Event) bool { return true }
+func (treeCopy) record(*run, event.Event) bool { return true }
 
 func (treeCopy) replay(*run) {}
 
 // finish warns of an empty source, which may be the mount point of a card that is not mounted.
 func (treeCopy) finish(r *run, _ []*target) {
-	if !r.found.Load() && r.route.Name == "" && r.opts.Filter == nil && r.opts.Only == nil && r.summary.Errors == 0 {
-		r.report(Event{Kind: EventWarning, Err: fmt.Errorf("the source %s is empty; is it mounted?", quoteName(r.opts.Source))})
+	if !r.found.Load() && r.route.Name == "" && r.opts.Filter == nil && r.opts.Only == nil && r.collector.summary.Errors == 0 {
+		r.report(event.Event{Kind: event.Warning, Err: fmt.Errorf("the source %s is empty; is it mounted?", quoteName(r.opts.Source))})
 	}
 }
 

@@ -230,7 +230,7 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 	}
 	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name
 		file := e.manifestPath(p)
-		r.dropLines(p.target, func(c *catalog.Catalog) { c.Drop(file) })
+		r.collector.dropLines(p.target, func(c *catalog.Catalog) { c.Drop(file) })
 	}
 	return inStage(failure.StageCheck, err)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -210,8 +211,8 @@ func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	o := in(sys, options(src, dst))
 	var refusal error
 	began := false
-	o.Report = func(e Event) {
-		if e.Kind == EventCopied && !began { // it has the lock
+	o.Report = func(e event.Event) {
+		if e.Kind == event.Copied && !began { // it has the lock
 			began = true
 			close(goOn)
 			refusal = <-maker

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -175,7 +176,7 @@ func TestReflinkAlways(t *testing.T) {
 		require.Zero(t, a.ranges)
 		require.Nil(t, out.summary.Targets[0].Lost)
 		for _, e := range out.events {
-			if e.Kind == EventFailed {
+			if e.Kind == event.Failed {
 				require.ErrorIs(t, e.Err, refusal)
 				require.ErrorContains(t, e.Err, "cannot share blocks with the source")
 			}
@@ -232,7 +233,7 @@ func TestFastPathsThatFail(t *testing.T) {
 			require.EqualValues(t, 1, out.summary.Errors, "%s", out)
 			require.Equal(t, c.lost, out.summary.Targets[0].Lost != nil)
 			for _, e := range out.events {
-				if e.Kind == EventFailed || e.Kind == EventTargetLost {
+				if e.Kind == event.Failed || e.Kind == event.DestinationLost {
 					require.Equal(t, o.Targets[0], e.Target)
 					require.ErrorIs(t, e.Err, c.err)
 				}
@@ -271,7 +272,7 @@ func TestRangesOfASourceThatCannotBeRead(t *testing.T) {
 	require.Nil(t, out.summary.Targets[0].Lost)
 	failed := 0
 	for _, e := range out.events {
-		if e.Kind == EventFailed {
+		if e.Kind == event.Failed {
 			failed++
 			require.Empty(t, e.Target, "%v", e.Err)
 		}

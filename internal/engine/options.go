@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -67,12 +68,12 @@ type Options struct {
 
 	// Report receives each event as it happens. Calls do not overlap. Report must return soon,
 	// because the collector waits for it. It may be nil.
-	Report func(Event)
+	Report func(event.Event)
 
 	// Each receives every entry of the source with its outcomes, in any order. Its calls do
-	// not overlap with each other or with those of Report. It must not keep the *Entry after
+	// not overlap with each other or with those of Report. It must not keep the *event.Entry after
 	// it returns. It may be nil.
-	Each func(*Entry)
+	Each func(*event.Entry)
 }
 
 // Defaults for Options.

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -77,6 +78,6 @@ func (r *run) createCache(t *target, f *fsys.Pending, size int64) (direct bool) 
 func (r *run) warnDirect(where string, err error) {
 	if r.warned.add("direct") {
 		err := fmt.Errorf("the page cache cannot be bypassed at %s; copied data is dropped from it instead: %w", where, err)
-		r.report(Event{Kind: EventWarning, Err: err})
+		r.report(event.Event{Kind: event.Warning, Err: err})
 	}
 }

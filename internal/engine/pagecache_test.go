@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -58,8 +59,8 @@ func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {
 		o.Cache, o.BlockSize = pipe.CacheDirect, block
 		out := runReported(t, o)
 		require.Zero(t, out.summary.Errors)
-		reports := slices.DeleteFunc(out.events, func(e Event) bool {
-			return e.Kind != EventWarning || !strings.Contains(e.Err.Error(), "cannot be bypassed")
+		reports := slices.DeleteFunc(out.events, func(e event.Event) bool {
+			return e.Kind != event.Warning || !strings.Contains(e.Err.Error(), "cannot be bypassed")
 		})
 		require.Len(t, reports, want, "blocks of %d", block)
 	}

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -84,8 +85,8 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 		base := filepath.Join(dir, fmt.Sprint(k))
 		o := options(src, threeTargets(base)...)
 		var failed []string
-		o.Report = func(e Event) {
-			if e.Kind != EventCopied {
+		o.Report = func(e event.Event) {
+			if e.Kind != event.Copied {
 				failed = append(failed, fmt.Sprint(e))
 			}
 		}
@@ -255,7 +256,7 @@ func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 		o := stopClock(options(src, dst))
 		o.Sync = SyncFile
 		o.Hashes = nil // whether a file is as old as its manifest does not matter
-		o.Report = func(e Event) { refreshed = refreshed || e.Action == "metadata" }
+		o.Report = func(e event.Event) { refreshed = refreshed || e.Action == "metadata" }
 		o.FS = sys
 		_, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -83,13 +84,13 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	p.clock = p.sheet.Clock()
 	c.Phase.Store(int32(counters.PhaseScanning))
 	var collector sync.WaitGroup
-	collector.Go(p.collect)
+	collector.Go(p.collector.run)
 	plan, err = p.make()
 	if plan == nil {
 		p.undoDestinations()
 	}
 	p.close()
-	close(p.messages)
+	p.collector.end()
 	collector.Wait()
 	c.Phase.Store(int32(counters.End(plan == nil)))
 	return plan, err
@@ -176,8 +177,8 @@ func (p *planning) make() (*shard.Plan, error) {
 // hasFailed reports whether a failure or a mismatch was reported, so the plan would lack
 // entries.
 func (p *planning) hasFailed() bool {
-	p.awaitCollector()
-	return p.summary.Errors > 0 || p.summary.Mismatches > 0
+	p.collector.await()
+	return p.collector.summary.Errors > 0 || p.collector.summary.Mismatches > 0
 }
 
 // explain reports the error of make and returns nil. If Plan was stopped, it returns the cause
@@ -188,20 +189,17 @@ func (p *planning) explain(err error) error {
 	}
 	var bad *catalog.ListError
 	if errors.As(err, &bad) {
-		p.report(fileEvent(EventFailed, bad.Name, "", failure.StageManifest, bad.Err))
+		p.report(event.OfFile(event.Failed, bad.Name, "", failure.StageManifest, bad.Err))
 	} else if known := (*failure.FileError)(nil); errors.As(err, &known) {
-		p.report(Event{Kind: EventFailed, Path: known.Path, Target: known.Target, Err: known})
+		p.report(event.Event{Kind: event.Failed, Path: known.Path, Target: known.Target, Err: known})
 	} else {
-		p.report(fileEvent(EventFailed, "", p.into.Into, failure.StageWrite, err))
+		p.report(event.OfFile(event.Failed, "", p.into.Into, failure.StageWrite, err))
 	}
 	return nil
 }
 
 // openDestinations creates, locks and inspects the destinations. It refuses what Run refuses.
 func (p *planning) openDestinations() error {
-	for i, d := range p.route.Destinations {
-		p.targets = append(p.targets, &target{Destination: d, index: i})
-	}
 	p.targetsLeft.Store(int64(len(p.targets)) + 1) // 1 is added so that the context is not canceled when all destinations are dropped
 	p.lists, p.trusted = make([][]string, len(p.targets)), make([]bool, len(p.targets))
 	for i, t := range p.targets {
@@ -269,7 +267,7 @@ func (p *planning) begin() error {
 	if target := p.folding(); target != nil {
 		o.Collides = func(dir, other string) {
 			err := fmt.Errorf("%s is the same name to the destination, so two tasks could write to one directory", quoteName(other))
-			p.report(fileEvent(EventFailed, dir, target.Given, failure.StageCheck, err))
+			p.report(event.OfFile(event.Failed, dir, target.Given, failure.StageCheck, err))
 		}
 	}
 	p.finder = newFinder(p.source)
@@ -425,7 +423,7 @@ func (p *planning) warnBag() error {
 	_, isBag, err := p.findBag()
 	if isBag && !p.opts.part() {
 		err := errors.New("the source is a bag, and a planned copy does not check that it is complete; check a destination with sealift verify when it is merged")
-		p.report(Event{Kind: EventWarning, Err: err})
+		p.report(event.Event{Kind: event.Warning, Err: err})
 	}
 	return err
 }

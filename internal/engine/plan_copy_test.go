@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -16,11 +17,11 @@ import (
 // runPlan runs all shards of a plan, and merges them.
 func (p *planCase) runPlan(s *shard.Store) {
 	p.Helper()
-	var events []Event
+	var events []event.Event
 	options := func() *Options {
 		o, err := OptionsOfPlan(s.Plan)
 		require.NoError(p, err)
-		o.Workers, o.Report = 2, func(e Event) { events = append(events, e) }
+		o.Workers, o.Report = 2, func(e event.Event) { events = append(events, e) }
 		return o
 	}
 	for i := range s.Plan.Shards {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -29,9 +30,9 @@ func (p *planning) scanSource() error {
 		o.Targets, o.Made = append(o.Targets, t.root), append(o.Made, t.rootOurs)
 	}
 	err = shard.Scan(p.ctx, root, p.planner, o)
-	p.awaitCollector()
-	if n := p.summary.Reserved; n > 0 {
-		p.report(Event{Kind: EventWarning, Path: p.summary.ReservedAt[0], Err: fmt.Errorf("journals, markers and temporaries of unfinished copies are not copied; the source has %d", n)})
+	p.collector.await()
+	if n := p.collector.summary.Reserved; n > 0 {
+		p.report(event.Event{Kind: event.Warning, Path: p.collector.summary.ReservedAt[0], Err: fmt.Errorf("journals, markers and temporaries of unfinished copies are not copied; the source has %d", n)})
 	}
 	if err == nil {
 		p.counters.ScanDone.Store(true)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -28,7 +29,7 @@ type planCase struct {
 	*testing.T
 	base, source, target, into string
 	opts                       Options
-	events                     []Event
+	events                     []event.Event
 }
 
 func newPlanCase(t *testing.T, source, target treetest.Dir) *planCase {
@@ -46,7 +47,7 @@ func newPlanCase(t *testing.T, source, target treetest.Dir) *planCase {
 // plan runs Plan, with the events kept.
 func (p *planCase) plan(ctx context.Context) (*shard.Plan, error) {
 	p.events = nil
-	p.opts.Report = func(e Event) { p.events = append(p.events, e) }
+	p.opts.Report = func(e event.Event) { p.events = append(p.events, e) }
 	return Plan(ctx, &p.opts, PlanOptions{Into: p.into, Shards: 3, Sealift: "test"}, &counters.Set{})
 }
 
@@ -299,7 +300,7 @@ func TestPathsOutsideTheSourceAreReportedWhenThePlanIsMade(t *testing.T) {
 	require.NoError(t, err)
 	assert.Nil(t, plan)
 	require.Len(t, p.events, 1)
-	assert.Equal(t, EventMismatch, p.events[0].Kind)
+	assert.Equal(t, event.Mismatch, p.events[0].Kind)
 }
 
 func TestEntriesHaveTheirPreviousLinesAndManifestsMoveAside(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -112,9 +113,9 @@ func (c *trial) remove() {
 
 func (c *trial) run(o engine.Options) *engine.Summary {
 	var reports []string
-	o.Report = func(e engine.Event) {
-		empty := e.Kind == engine.EventWarning && strings.HasSuffix(e.Err.Error(), " is empty; is it mounted?")
-		if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped && !empty {
+	o.Report = func(e event.Event) {
+		empty := e.Kind == event.Warning && strings.HasSuffix(e.Err.Error(), " is empty; is it mounted?")
+		if e.Kind != event.Copied && e.Kind != event.Skipped && !empty {
 			reports = append(reports, fmt.Sprint(e.Kind, " ", e.Path, ": ", e.Err))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -38,7 +39,7 @@ func (t *target) openLog(r *run) error {
 		t.log, warnings, err = t.journal.OpenLog(o)
 	}
 	for _, w := range warnings {
-		r.report(Event{Kind: EventWarning, Target: t.Given, Err: w})
+		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: w})
 	}
 	return err
 }
@@ -117,6 +118,6 @@ const kindSuspect = "suspect files"
 func (t *target) warnSuspect(r *run, path string) {
 	if t.warned.add(kindSuspect) {
 		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
-		r.report(Event{Kind: EventWarning, Path: path, Target: t.Given, Err: err})
+		r.report(event.Event{Kind: event.Warning, Path: path, Target: t.Given, Err: err})
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -133,9 +134,9 @@ func (c *trial) rewrite() {
 func (c *trial) finish() *engine.Summary {
 	var reports []string
 	o := c.options
-	o.Report = func(e engine.Event) {
+	o.Report = func(e event.Event) {
 		switch e.Kind {
-		case engine.EventCopied, engine.EventSkipped, engine.EventWarning:
+		case event.Copied, event.Skipped, event.Warning:
 		default:
 			reports = append(reports, fmt.Sprint(e.Kind, " ", e.Path, " ", e.Target, ": ", e.Err))
 		}

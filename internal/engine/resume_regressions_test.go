@@ -38,7 +38,7 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 			return nil
 		}
 		stack := string(debug.Stack())
-		if strings.Contains(stack, "engine.(*run).collect") && strings.Contains(stack, "resume.(*appender).Write") {
+		if strings.Contains(stack, "engine.(*collector).run") && strings.Contains(stack, "resume.(*appender).Write") {
 			if !full.Swap(true) {
 				time.Sleep(300 * time.Millisecond) // in which the workers fill the channel
 			}

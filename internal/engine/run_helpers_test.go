@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -25,7 +26,7 @@ import (
 
 // runReport is the events and the result of a run.
 type runReport struct {
-	events   []Event
+	events   []event.Event
 	summary  *Summary
 	err      error
 	panicked string
@@ -34,7 +35,7 @@ type runReport struct {
 func (o *runReport) anything() bool {
 	for _, e := range o.events {
 		switch e.Kind {
-		case EventFailed, EventMismatch, EventConflict, EventWarning, EventTargetLost:
+		case event.Failed, event.Mismatch, event.Conflict, event.Warning, event.DestinationLost:
 			return true
 		}
 	}
@@ -42,25 +43,25 @@ func (o *runReport) anything() bool {
 }
 
 // bad returns the events that report a problem, sorted by path.
-func (o *runReport) bad() (list []Event) {
+func (o *runReport) bad() (list []event.Event) {
 	for _, e := range o.events {
-		if e.Kind != EventCopied && e.Kind != EventSkipped {
+		if e.Kind != event.Copied && e.Kind != event.Skipped {
 			list = append(list, e)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Event) int { return strings.Compare(a.Path+"\x00"+a.Target, b.Path+"\x00"+b.Target) })
+	slices.SortStableFunc(list, func(a, b event.Event) int { return strings.Compare(a.Path+"\x00"+a.Target, b.Path+"\x00"+b.Target) })
 	return list
 }
 
 // mismatches are those that are not warnings.
-func (o *runReport) mismatches() []Event {
-	return slices.DeleteFunc(o.bad(), func(e Event) bool { return e.Kind == EventWarning })
+func (o *runReport) mismatches() []event.Event {
+	return slices.DeleteFunc(o.bad(), func(e event.Event) bool { return e.Kind == event.Warning })
 }
 
 func (o *runReport) String() string {
 	var b strings.Builder
 	for _, e := range o.events {
-		if e.Kind != EventCopied && e.Kind != EventSkipped {
+		if e.Kind != event.Copied && e.Kind != event.Skipped {
 			fmt.Fprintf(&b, "  event %d %q to %s: %v\n", e.Kind, e.Path, filepath.Base(e.Target), e.Err)
 		}
 	}
@@ -78,7 +79,7 @@ func runReported(t testing.TB, o Options) *runReport {
 func runCounted(t testing.TB, o Options, c *counters.Set) *runReport {
 	t.Helper()
 	out := &runReport{}
-	o.Report = func(e Event) { out.events = append(out.events, e) }
+	o.Report = func(e event.Event) { out.events = append(out.events, e) }
 	out.summary, out.err = Run(t.Context(), &o, c)
 	require.NoError(t, out.err)
 	return out
@@ -94,7 +95,7 @@ func mustRun(t testing.TB, o Options) {
 func watched(t *testing.T, o Options) *runReport {
 	t.Helper()
 	out := &runReport{}
-	o.Report = func(e Event) { out.events = append(out.events, e) }
+	o.Report = func(e event.Event) { out.events = append(out.events, e) }
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -129,7 +130,7 @@ func ourFrames(stack string) string {
 	return b.String()
 }
 
-func stageOf(t testing.TB, e Event) failure.Stage {
+func stageOf(t testing.TB, e event.Event) failure.Stage {
 	t.Helper()
 	f := &failure.FileError{}
 	require.ErrorAs(t, e.Err, &f)
@@ -138,9 +139,9 @@ func stageOf(t testing.TB, e Event) failure.Stage {
 }
 
 // requireBroken demands that the event reports a mismatch of the source with its manifest.
-func requireBroken(t testing.TB, e Event, path string) {
+func requireBroken(t testing.TB, e event.Event, path string) {
 	t.Helper()
-	require.Equal(t, []any{EventMismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
+	require.Equal(t, []any{event.Mismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
 	require.Equal(t, failure.StageVerify, stageOf(t, e))
 	require.ErrorContains(t, e.Err, "source does not match its manifest")
 }

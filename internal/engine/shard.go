@@ -298,7 +298,7 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 			k.parts[i].Close() // nothing is known about the files at a dropped destination
 			k.parts[i] = k.attempt.NewLines(i)
 		}
-		r.awaitCollector() // it writes to the same outcomes, if the destination was dropped here
+		r.collector.await() // it writes to the same outcomes, if the destination was dropped here
 		if !arrived && !t.isDropped() {
 			if err := k.outcomes.Put(shard.Outcome{Kind: shard.OutcomeLost, Target: i, Cause: "what was copied to it was not flushed"}); err != nil {
 				return err
@@ -313,15 +313,15 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 		}
 		record.Parts = append(record.Parts, part)
 	}
-	part, err := k.outcomes.Finish(k.counts(r.summary))
+	part, err := k.outcomes.Finish(k.counts(r.collector.summary))
 	if err != nil {
 		return fmt.Errorf("the list of outcomes: %w", err)
 	}
 	record.Parts = append(record.Parts, part)
 	entries := k.store.Plan.Shards[k.index].Entries
-	record.Failures = min(max(r.summary.Errors, lost), entries)
-	record.Mismatches = min(r.summary.Mismatches, entries)
-	record.Conflicts = min(r.summary.Conflicts, entries)
+	record.Failures = min(max(r.collector.summary.Errors, lost), entries)
+	record.Mismatches = min(r.collector.summary.Mismatches, entries)
+	record.Conflicts = min(r.collector.summary.Conflicts, entries)
 	return k.attempt.Finish(record)
 }
 

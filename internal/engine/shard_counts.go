@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
@@ -58,13 +59,13 @@ func (k *task) counts(s *Summary) shardCounts {
 }
 
 // outcomeKinds maps the kinds of events that a task records to kinds of outcomes.
-var outcomeKinds = map[EventKind]shard.OutcomeKind{
-	EventFailed: shard.OutcomeFailed, EventMismatch: shard.OutcomeMismatch, EventConflict: shard.OutcomeConflict,
-	EventWarning: shard.OutcomeWarning, EventTargetLost: shard.OutcomeLost,
+var outcomeKinds = map[event.Kind]shard.OutcomeKind{
+	event.Failed: shard.OutcomeFailed, event.Mismatch: shard.OutcomeMismatch, event.Conflict: shard.OutcomeConflict,
+	event.Warning: shard.OutcomeWarning, event.DestinationLost: shard.OutcomeLost,
 }
 
 // record records an event in the outcomes of the shard.
-func (k *task) record(r *run, e Event) bool {
+func (k *task) record(r *run, e event.Event) bool {
 	kind, recorded := outcomeKinds[e.Kind]
 	if !recorded {
 		return true
@@ -107,16 +108,16 @@ func (c *shardCounts) addTo(s *Summary) {
 }
 
 // addTo adds what an attempt has counted at a destination.
-func (c *targetCounts) addTo(t *target) {
-	t.counts.plus(c.Entries)
-	t.copied.Files += c.Files
-	t.copied.Bytes = counters.Plus(t.copied.Bytes, c.Bytes)
-	t.copied.ResumedFiles += c.ResumedFiles
-	t.copied.ResumedBytes = counters.Plus(t.copied.ResumedBytes, c.ResumedBytes)
-	t.present += c.Present
-	t.conflicting += c.Left
-	t.verified += c.Verified
-	t.cached += c.Cached
+func (c *targetCounts) addTo(t *target, at *collected) {
+	at.Counts.plus(c.Entries)
+	at.Copied.Files += c.Files
+	at.Copied.Bytes = counters.Plus(at.Copied.Bytes, c.Bytes)
+	at.Copied.ResumedFiles += c.ResumedFiles
+	at.Copied.ResumedBytes = counters.Plus(at.Copied.ResumedBytes, c.ResumedBytes)
+	at.present += c.Present
+	at.conflicting += c.Left
+	at.verified += c.Verified
+	at.cached += c.Cached
 	if t.backup != nil {
 		t.backup.kept.Add(c.BackedUp)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -71,7 +72,7 @@ func TestATaskKeepsPreviousLines(t *testing.T) {
 	out := c.run(context.Background(), nil, 0)
 	require.NoError(t, out.err)
 	require.Len(t, out.bad(), 1)
-	assert.Equal(t, []any{EventConflict, "differs"}, []any{out.bad()[0].Kind, out.bad()[0].Path})
+	assert.Equal(t, []any{event.Conflict, "differs"}, []any{out.bad()[0].Kind, out.bad()[0].Path})
 	lines := c.lines(0)
 	require.Len(t, lines, 2)
 	assert.Nil(t, lines[0].Digests)
@@ -96,7 +97,7 @@ func TestATaskRecordsFailures(t *testing.T) {
 	require.NoError(t, out.err)
 	failed := map[string]string{}
 	for _, e := range out.bad() {
-		require.Equal(t, EventFailed, e.Kind)
+		require.Equal(t, event.Failed, e.Kind)
 		failed[e.Path] = e.Err.Error()
 	}
 	assert.Len(t, failed, 3, "%s", out)

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -140,7 +141,7 @@ func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *runRepo
 	c.Helper()
 	out := &runReport{}
 	o := in(sys, c.opts)
-	o.Report = func(e Event) { out.events = append(out.events, e) }
+	o.Report = func(e event.Event) { out.events = append(out.events, e) }
 	s, err := c.open(sys)
 	if err != nil {
 		out.err = failure.Refuse("plan: %s", err) // as the command does

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -32,7 +33,7 @@ func reportedAbsent(t testing.TB, o Options) []string {
 	warned := ""
 	if len(out.bad()) == 1 {
 		e := out.bad()[0]
-		require.Equal(t, EventWarning, e.Kind)
+		require.Equal(t, event.Warning, e.Kind)
 		require.Equal(t, filepath.Base(e.Path), "SHA256SUMS")
 		require.EqualValues(t, 1, out.summary.Warnings)
 		warned = e.Err.Error()
@@ -44,7 +45,7 @@ func reportedAbsent(t testing.TB, o Options) []string {
 	require.Zero(t, out.summary.Warnings+out.summary.Errors, "%s", out)
 	var paths []string
 	for _, e := range out.bad() {
-		require.Equal(t, []any{EventMismatch, ""}, []any{e.Kind, e.Target})
+		require.Equal(t, []any{event.Mismatch, ""}, []any{e.Kind, e.Target})
 		require.ErrorContains(t, e.Err, "absent")
 		require.NotContains(t, e.Err.Error(), "\n")
 		stageOf(t, e)
@@ -252,9 +253,9 @@ func TestAManifestOfTheSourceWithAnotherName(t *testing.T) {
 		out := runReported(t, o)
 		bad := out.bad()
 		require.Len(t, bad, 2, "%s", out)
-		slices.SortFunc(bad, func(a, b Event) int { return strings.Compare(a.Path, b.Path) })
+		slices.SortFunc(bad, func(a, b event.Event) int { return strings.Compare(a.Path, b.Path) })
 		requireBroken(t, bad[0], "d/b")
-		require.Equal(t, []any{EventMismatch, "gone"}, []any{bad[1].Kind, bad[1].Path})
+		require.Equal(t, []any{event.Mismatch, "gone"}, []any{bad[1].Kind, bad[1].Path})
 		require.FileExists(t, filepath.Join(dst, "a"))
 		require.NoFileExists(t, filepath.Join(dst, "d/b"))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -72,10 +73,10 @@ func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 				case 'x':
 					require.Len(t, out.bad(), 2)
 					requireBroken(t, out.bad()[0], "d/a")
-					require.Equal(t, EventConflict, out.bad()[1].Kind)
+					require.Equal(t, event.Conflict, out.bad()[1].Kind)
 				case 'c':
 					require.Len(t, out.bad(), 1)
-					require.Equal(t, EventConflict, out.bad()[0].Kind)
+					require.Equal(t, event.Conflict, out.bad()[0].Kind)
 				case 'k':
 					require.Empty(t, out.bad())
 					require.EqualValues(t, 1, out.summary.Skipped)
@@ -111,7 +112,7 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 		o := options(b, c)
 		o.Policy = policy
 		out := runReported(t, o)
-		bad := slices.DeleteFunc(out.bad(), func(e Event) bool { return e.Kind == EventConflict || e.Kind == EventWarning || e.Path == "" })
+		bad := slices.DeleteFunc(out.bad(), func(e event.Event) bool { return e.Kind == event.Conflict || e.Kind == event.Warning || e.Path == "" })
 		require.Len(t, bad, 2, "%s", out)
 		requireBroken(t, bad[0], "three-too")
 		requireBroken(t, bad[1], "two")
@@ -235,7 +236,7 @@ func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	out := runReported(t, o)
 	require.True(t, replaced)
 	require.NotEmpty(t, out.bad())
-	require.Equal(t, EventFailed, out.bad()[0].Kind)
+	require.Equal(t, event.Failed, out.bad()[0].Kind)
 	require.Positive(t, out.summary.Errors)
 	require.NoFileExists(t, filepath.Join(dst, "a"))
 
@@ -252,7 +253,7 @@ func TestASourceManifestThatCannotBeRead(t *testing.T) {
 	})
 	out = runReported(t, in(sys, options(src, dst)))
 	require.Len(t, out.bad(), 1)
-	require.Equal(t, EventFailed, out.bad()[0].Kind)
+	require.Equal(t, event.Failed, out.bad()[0].Kind)
 	require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
 }
 
@@ -278,7 +279,7 @@ func TestCancellationWithAMismatch(t *testing.T) {
 		o.Workers, o.Hashes, o.Memory = 1, []hash.Algorithm{hash.SHA256}, 1
 		o.BlockSize = 2 * bigSize // no lanes: the hook is not called at the same time
 		out := &runReport{}
-		o.Report = func(e Event) { out.events = append(out.events, e) }
+		o.Report = func(e event.Event) { out.events = append(out.events, e) }
 		o.FS = sys
 		_, err := Run(ctx, &o, &counters.Set{})
 		cancel()
@@ -308,7 +309,7 @@ func TestVerifyTakesALineFromTheSourcesManifest(t *testing.T) {
 	for range 2 { // into an empty destination, and into one that was right
 		out := runAndChange(t, verifying(VerifyFull, b, c), func() { spoil(t, filepath.Join(c, "x")) })
 		require.Len(t, out.bad(), 1)
-		require.Equal(t, []any{EventMismatch, "x", c}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
+		require.Equal(t, []any{event.Mismatch, "x", c}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 		require.Equal(t, []string{"y"}, listed(t, c))
 		mustRun(t, verifying(VerifyFull, b, c))
 		require.Equal(t, []string{"x", "y"}, listed(t, c))

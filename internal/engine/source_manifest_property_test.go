@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -54,9 +55,9 @@ func TestPropertyCopyOfACopy(t *testing.T) {
 		}
 		on.Targets[0] = filepath.Join(c.dir, "on2")
 		var reported []string
-		on.Report = func(e engine.Event) {
-			if e.Kind != engine.EventCopied && e.Kind != engine.EventSkipped {
-				require.Equal(t, engine.EventMismatch, e.Kind, "%v", e.Err)
+		on.Report = func(e event.Event) {
+			if e.Kind != event.Copied && e.Kind != event.Skipped {
+				require.Equal(t, event.Mismatch, e.Kind, "%v", e.Err)
 				reported = append(reported, e.Path)
 			}
 		}

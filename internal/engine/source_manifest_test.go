@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -282,7 +283,7 @@ func TestSealiftsManifestBesideASignedOneIsChecked(t *testing.T) {
 		out := runReported(t, options(b, dst))
 		var broken []string
 		for _, e := range out.mismatches() {
-			if e.Kind == EventMismatch {
+			if e.Kind == event.Mismatch {
 				requireBroken(t, e, e.Path)
 				broken = append(broken, e.Path)
 			}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/units"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -116,7 +117,7 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 func (r *run) warnSpace(targets []*target) {
 	for _, t := range targets {
 		if needed := r.needOn(t, -1); t.space.available >= 0 && needed > t.space.available && !t.isDropped() {
-			r.report(Event{Kind: EventWarning, Target: t.Given, Err: fmt.Errorf(
+			r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf(
 				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.space.available))})
 		}
 	}

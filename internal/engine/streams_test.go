@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
@@ -34,7 +35,7 @@ func TestStreamsAreReportedOncePerKind(t *testing.T) {
 		require.Zero(t, out.summary.Errors, "%v", out.bad())
 		reports := map[string]int{}
 		for _, e := range out.bad() {
-			require.Equal(t, EventWarning, e.Kind)
+			require.Equal(t, event.Warning, e.Kind)
 			reports[e.Err.Error()]++
 		}
 		if run == 0 {

@@ -126,7 +126,7 @@ type Share struct {
 // summarizeTimes sets Stages, Shares and Limit of the summary. The caller has stopped all
 // clocks.
 func (r *run) summarizeTimes() {
-	s := r.summary
+	s := r.collector.summary
 	for _, l := range r.sheet.Intervals() {
 		place, target := r.placeOf(l.Place)
 		s.Stages = append(s.Stages, StageSummary{l.Kind, place, target, l.Time, l.Bytes, l.Operations})
@@ -175,10 +175,10 @@ type TargetSummary struct {
 
 // summarize returns the summary of the destination, without its manifests. The caller may use the
 // data of the collector.
-func (t *target) summarize() TargetSummary {
+func (t *target) summarize(at *collected) TargetSummary {
 	s := TargetSummary{
-		Path: t.Given, Created: t.created, Counts: t.counts, Copied: t.copied, Present: t.present, Left: t.conflicting,
-		Ignored: t.ignored, Digests: t.digests, Verified: t.verified, Cached: t.cached,
+		Path: t.Given, Created: t.created, Counts: at.Counts, Copied: at.Copied, Present: at.present, Left: at.conflicting,
+		Ignored: at.ignored, Digests: at.digests, Verified: at.verified, Cached: at.cached,
 	}
 	if lost := t.lost.Load(); lost != nil {
 		s.Lost = *lost

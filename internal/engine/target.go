@@ -10,9 +10,8 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
@@ -66,18 +65,6 @@ type target struct {
 	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
 
-	// Only the collector uses these before run.awaitCollector.
-	present     int64        // regular files that exist there
-	conflicting int64        // regular files that are conflicts
-	ignored     int64        // files of present that the destination's history leaves out
-	toVerify    amount       // the files that verifying will read
-	written     lookup.Set   // paths of the files that this run created or replaced; only for verifying
-	digests     hash.Digests // of the file, in a copy of a single file
-	counts      Counts
-	copied      Copied
-
-	verified, cached int64 // files read back and found equal; files of these that perhaps came from memory
-
 	space        space
 	createdBytes atomic.Int64         // of files that this run has created
 	presentBytes atomic.Int64         // of all files that exist there, createdBytes included
@@ -104,7 +91,7 @@ func (t *target) drop(r *run, path string, err error) {
 	if t.lost.CompareAndSwap(nil, &err) {
 		text := err.Error()
 		t.shown.Dropped.Store(&text)
-		r.report(Event{Kind: EventTargetLost, Path: path, Target: t.Given, Err: err})
+		r.report(event.Event{Kind: event.DestinationLost, Path: path, Target: t.Given, Err: err})
 		if r.targetsLeft.Add(-1) == 0 {
 			r.cancel(errNoTarget)
 		}
@@ -141,7 +128,7 @@ func (t *target) isDropped() bool { return t.lost.Load() != nil }
 // warn reports metadata that the destination does not hold, once for each kind.
 func (t *target) warn(r *run, kind string, err error) {
 	if t.warned.add(kind) {
-		r.report(Event{Kind: EventWarning, Target: t.Given, Err: err})
+		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: err})
 	}
 }
 

@@ -18,12 +18,9 @@ import (
 // This file opens the root of a destination and creates it if it does not exist. If nothing is
 // copied, it removes the directories that it created.
 
-// openTargets makes a target for each destination, and lets the mode open and examine them.
+// openTargets lets the mode open and examine the destinations.
 func (r *run) openTargets() error {
 	r.targetsLeft.Store(int64(len(r.route.Destinations)))
-	for i, d := range r.route.Destinations {
-		r.targets = append(r.targets, &target{Destination: d, index: i, planIndex: i, planned: r.rules.planned})
-	}
 	return r.mode.openTargets(r)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -91,7 +92,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 						o := options(src, dst)
 						o.Policy, o.Workers = policy, 1
 						var errs []error
-						o.Report = func(e Event) {
+						o.Report = func(e event.Event) {
 							if e.Err != nil {
 								errs = append(errs, e.Err)
 							}
@@ -171,7 +172,7 @@ func TestASourceThatVanishes(t *testing.T) {
 	o := options(src, dst)
 	o.Workers = 1
 	errs := map[string]error{}
-	o.Report = func(e Event) {
+	o.Report = func(e event.Event) {
 		if e.Err != nil {
 			errs[e.Path] = e.Err
 		}
@@ -339,12 +340,12 @@ func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 		return nil
 	}}
 	var kept, warned int
-	o.Report = func(e Event) {
+	o.Report = func(e event.Event) {
 		switch {
 		case e.Path != "file":
-		case e.Kind == EventSkipped && e.Action == "kept":
+		case e.Kind == event.Skipped && e.Action == "kept":
 			kept++
-		case e.Kind == EventWarning:
+		case e.Kind == event.Warning:
 			warned++
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
@@ -31,7 +32,7 @@ func (r *run) reportUnflushed(t *target, err error) {
 			continue // the file was removed or replaced
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
-			r.report(fileEvent(EventFailed, path, t.Given, failure.StageSync, err))
+			r.report(event.OfFile(event.Failed, path, t.Given, failure.StageSync, err))
 		}
 		f.Close()
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
@@ -49,7 +50,7 @@ func TestUnreadableFileAtTheDestination(t *testing.T) {
 				return
 			}
 			require.Len(t, out.bad(), 1, "%s", out)
-			require.Equal(t, EventWarning, out.bad()[0].Kind)
+			require.Equal(t, event.Warning, out.bad()[0].Kind)
 			require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
 			require.Equal(t, "content", string(have))
 			require.Contains(t, readManifest(t, manifestOf(t, dst)), "file")

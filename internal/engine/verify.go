@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/readback"
@@ -21,7 +22,7 @@ func (r *run) verify(targets []*target) {
 			listing = append(listing, t)
 			o.Trees = append(o.Trees, readback.Tree{
 				Root: t.root, Device: t.id.Dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
-				Written:       t.written.Has,
+				Written:       r.collector.at[t.index].written.Has,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 				MayMove: func(path string) error {
 					if err := r.mode.mayCommit(); err != nil {
@@ -38,10 +39,11 @@ func (r *run) verify(targets []*target) {
 	o.Algorithm = r.opts.Hashes[0]
 	o.Counters = r.counters
 	r.counters.Phase.Store(int32(counters.PhaseVerifying))
-	total := r.toVerify
+	total := r.collector.toVerify
 	for _, t := range listing {
-		t.toVerify.store(&t.shown.ReadBack)
-		total.add(t.toVerify.files, t.toVerify.bytes)
+		there := &r.collector.at[t.index].toVerify
+		there.store(&t.shown.ReadBack)
+		total.add(there.files, there.bytes)
 	}
 	total.store(&r.counters.ReadBack)
 	ctx, cancel := context.WithCancel(r.outer)
@@ -59,17 +61,18 @@ func (r *run) verify(targets []*target) {
 		defer source.Close()
 		o.Source = &readback.Source{Root: source, Device: info.ID.Dev, File: r.route.Name, Full: r.opts.Verify == VerifyFull}
 	case r.opts.Verify == VerifyFull:
-		r.report(fileEvent(EventFailed, "", "", failure.StageVerify, err))
+		r.report(event.OfFile(event.Failed, "", "", failure.StageVerify, err))
 		if r.stopped() {
 			return
 		}
 	}
 	results := readback.Run(ctx, o)
-	r.awaitCollector()
+	r.collector.await()
 	for i, t := range listing {
 		res := results[i]
-		t.verified, t.cached = res.Good, res.Cached
-		t.present -= int64(len(res.Bad))
+		at := &r.collector.at[t.index]
+		at.verified, at.cached = res.Good, res.Cached
+		at.present -= int64(len(res.Bad))
 		for _, path := range res.Bad {
 			t.catalog.Drop(path)
 		}
@@ -116,15 +119,15 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 			}
 		}
 	}
-	kind := EventFailed
+	kind := event.Failed
 	switch f.Kind {
 	case readback.Unreadable:
 	case readback.Differs:
-		kind = EventMismatch
+		kind = event.Mismatch
 	case readback.Changed:
 		stage = failure.StageCheck
 	}
-	r.report(fileEvent(kind, path, given, stage, err))
+	r.report(event.OfFile(kind, path, given, stage, err))
 	return gone
 }
 

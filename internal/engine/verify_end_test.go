@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -175,8 +176,8 @@ func TestCancellationWhileReadingBack(t *testing.T) {
 			})
 			o := verifying(VerifyFull, src, dst)
 			o.Workers = 2
-			var events []Event
-			o.Report = func(e Event) { events = append(events, e) }
+			var events []event.Event
+			o.Report = func(e event.Event) { events = append(events, e) }
 			o.FS = sys
 			s, err := Run(ctx, &o, c)
 			cancel(nil)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -101,8 +102,8 @@ func (s *verifySweep) complaints(targets []string, out *runReport) (list []strin
 		b, _ := os.ReadFile(filepath.Join(target, "SHA256SUMS"))
 		lines := readManifest(s.t, string(b))
 		about := func(path string) bool {
-			return slices.ContainsFunc(out.bad(), func(e Event) bool {
-				return e.Path == path || e.Target == target && (e.Path == "" || e.Kind == EventTargetLost)
+			return slices.ContainsFunc(out.bad(), func(e event.Event) bool {
+				return e.Path == path || e.Target == target && (e.Path == "" || e.Kind == event.DestinationLost)
 			})
 		}
 		unverified := 0 // files that were left in place, and reported
@@ -130,13 +131,13 @@ func (s *verifySweep) complaints(targets []string, out *runReport) (list []strin
 			}
 		}
 		if fileExists(filepath.Join(target, rotten)) {
-			reported := slices.ContainsFunc(out.bad(), func(e Event) bool { return e.Path == rotten && e.Target == target })
+			reported := slices.ContainsFunc(out.bad(), func(e event.Event) bool { return e.Path == rotten && e.Target == target })
 			if !reported && out.summary.Targets[i].Lost == nil {
 				complain("destination %d: %s is corrupt and keeps its name, without a report", i+1, rotten)
 			}
 		}
 		if info, err := os.Stat(filepath.Join(target, "b")); err == nil && !info.ModTime().Equal(before) {
-			if !slices.ContainsFunc(out.bad(), func(e Event) bool { return strings.Contains(e.Err.Error(), "input/output") }) {
+			if !slices.ContainsFunc(out.bad(), func(e event.Event) bool { return strings.Contains(e.Err.Error(), "input/output") }) {
 				complain("destination %d: the directory's time is %v, without a report", i+1, info.ModTime())
 			}
 		}
@@ -207,7 +208,7 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 					}
 					for _, e := range runReported(t, again).bad() {
 						// A bad file that could not be moved away has the size and time of the source's.
-						require.Equal(t, EventConflict, e.Kind, "%s: %v", s.fail, e)
+						require.Equal(t, event.Conflict, e.Kind, "%s: %v", s.fail, e)
 						require.Contains(t, out.String(), e.Path, "it was reported before")
 						again.Policy = PolicyChecksum
 					}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -39,7 +40,7 @@ func TestVerifyFullFindsASourceThatReadsDifferently(t *testing.T) {
 			out := runAndChange(t, o, func() { spoil(t, filepath.Join(src, "d/b")) })
 			require.Len(t, out.bad(), 1)
 			bad := out.bad()[0]
-			require.Equal(t, []any{EventMismatch, "d/b", ""}, []any{bad.Kind, bad.Path, bad.Target})
+			require.Equal(t, []any{event.Mismatch, "d/b", ""}, []any{bad.Kind, bad.Path, bad.Target})
 			require.Equal(t, failure.StageVerify, stageOf(t, bad))
 			require.ErrorContains(t, bad.Err, "the source, read again, differs")
 			for i, target := range targets {
@@ -110,7 +111,7 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			} else {
 				require.Len(t, out.bad(), 1)
 				e := out.bad()[0]
-				require.Equal(t, []any{EventFailed, "d/a", ""}, []any{e.Kind, e.Path, e.Target})
+				require.Equal(t, []any{event.Failed, "d/a", ""}, []any{e.Kind, e.Path, e.Target})
 				require.Equal(t, c.stage, stageOf(t, e))
 				if c.is != nil {
 					require.ErrorIs(t, e.Err, c.is)
@@ -142,7 +143,7 @@ func TestVerifyFullOfASourceThatChangesMeanwhile(t *testing.T) {
 		return nil
 	})
 	require.Len(t, out.bad(), 1)
-	require.Equal(t, []any{EventFailed, failure.StageCheck}, []any{out.bad()[0].Kind, stageOf(t, out.bad()[0])})
+	require.Equal(t, []any{event.Failed, failure.StageCheck}, []any{out.bad()[0].Kind, stageOf(t, out.bad()[0])})
 	require.Equal(t, []string{"a"}, listed(t, dst))
 }
 
@@ -220,7 +221,7 @@ func TestVerifyFullReportsOnce(t *testing.T) {
 		})
 		require.Len(t, out.bad(), 1+btoi(source))
 		require.Equal(t, []string{readback.BadPrefix + "a"}, aside(t, targets[0]))
-		at := slices.IndexFunc(out.bad(), func(e Event) bool { return e.Target == targets[0] })
+		at := slices.IndexFunc(out.bad(), func(e event.Event) bool { return e.Target == targets[0] })
 		require.GreaterOrEqual(t, at, 0)
 		require.ErrorContains(t, out.bad()[at].Err, "the device returned other data")
 		require.Empty(t, aside(t, targets[1]))
@@ -242,7 +243,7 @@ func TestVerifyFullReadsSkippedFiles(t *testing.T) {
 	touchManifests(t, filepath.Join(dst, "SHA256SUMS"))
 	out := runReported(t, verifying(VerifyFull, src, dst))
 	require.Len(t, out.bad(), 1)
-	require.Equal(t, []any{EventMismatch, "a", ""}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
+	require.Equal(t, []any{event.Mismatch, "a", ""}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 	require.Equal(t, []string{"a", "b"}, listed(t, dst))
 	require.Empty(t, aside(t, dst))
 }
@@ -263,7 +264,7 @@ func TestVerifyOfASkippedFileThatDiffersFromItsLine(t *testing.T) {
 			}
 			out := runReported(t, verifying(verify, src, dst))
 			require.Len(t, out.bad(), 1)
-			require.Equal(t, []any{EventMismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
+			require.Equal(t, []any{event.Mismatch, "a", dst}, []any{out.bad()[0].Kind, out.bad()[0].Path, out.bad()[0].Target})
 			if rotten {
 				require.ErrorContains(t, out.bad()[0].Err, "the source differs from the line of the manifest, too")
 				require.Empty(t, aside(t, dst))
@@ -299,7 +300,7 @@ func TestVerifyFullOfASourceThatCannotBeRead(t *testing.T) {
 		})
 		require.Len(t, out.bad(), 1)
 		e := out.bad()[0]
-		require.Equal(t, []any{EventFailed, "a", "", failure.StageVerify}, []any{e.Kind, e.Path, e.Target, stageOf(t, e)})
+		require.Equal(t, []any{event.Failed, "a", "", failure.StageVerify}, []any{e.Kind, e.Path, e.Target, stageOf(t, e)})
 		require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 		require.FileExists(t, filepath.Join(dst, "a"))
 		require.FileExists(t, out.summary.Targets[0].Manifests[0].Path)
@@ -319,7 +320,7 @@ func TestVerifyFullOfAnotherSource(t *testing.T) {
 			}
 		})
 		require.Len(t, out.bad(), 1)
-		require.Equal(t, EventFailed, out.bad()[0].Kind)
+		require.Equal(t, event.Failed, out.bad()[0].Kind)
 		require.Equal(t, failure.StageVerify, stageOf(t, out.bad()[0]))
 		require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 		require.Equal(t, []string{"a"}, listed(t, dst))
@@ -349,7 +350,7 @@ func TestVerifyFullSingleFile(t *testing.T) {
 			continue
 		}
 		require.Len(t, out.bad(), 1)
-		require.Equal(t, EventMismatch, out.bad()[0].Kind)
+		require.Equal(t, event.Mismatch, out.bad()[0].Kind)
 		require.FileExists(t, dst)
 		require.FileExists(t, dst+".sha256")
 		require.Empty(t, aside(t, filepath.Dir(dst)))

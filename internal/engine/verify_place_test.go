@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/readback"
@@ -41,7 +42,7 @@ func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 			name: "a", taken: func(path string) error { return os.Link(filepath.Join(filepath.Dir(path), "a"), path) },
 		},
 	} {
-		for i, event := range []EventKind{EventMismatch, EventFailed} {
+		for i, kind := range []event.Kind{event.Mismatch, event.Failed} {
 			src, dst := sourceAndDestination(t)
 			write(t, src, c.name, treetest.Pattern(100, byte(i)), since)
 			plain := filepath.Join(dst, readback.BadPrefix+c.name)
@@ -51,14 +52,14 @@ func TestABadFileIsMovedAsideUnderAFreeName(t *testing.T) {
 					require.NoError(t, c.taken(plain))
 				}
 			}, func(op fsys.Op, _ string) error {
-				if op == fsys.OpDropCache && event == EventFailed {
+				if op == fsys.OpDropCache && kind == event.Failed {
 					return syscall.EIO
 				}
 				return nil
 			})
 			bad := out.bad()
 			require.Len(t, bad, 1)
-			require.Equal(t, event, bad[0].Kind)
+			require.Equal(t, kind, bad[0].Kind)
 			require.NotContains(t, bad[0].Err.Error(), "\n", "no control character reaches a terminal")
 			require.NoFileExists(t, filepath.Join(dst, c.name))
 			require.NoFileExists(t, filepath.Join(dst, "SHA256SUMS"), "an empty list is none")
@@ -222,7 +223,7 @@ func TestVerifySingleFiles(t *testing.T) {
 				continue
 			}
 			require.Len(t, out.bad(), 1)
-			require.Equal(t, []any{EventMismatch, two}, []any{out.bad()[0].Kind, out.bad()[0].Target})
+			require.Equal(t, []any{event.Mismatch, two}, []any{out.bad()[0].Kind, out.bad()[0].Target})
 			require.Zero(t, out.summary.Targets[1].Verified)
 			require.Empty(t, out.summary.Targets[1].Manifests)
 			require.NoFileExists(t, two)

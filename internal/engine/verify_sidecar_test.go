@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -71,8 +72,8 @@ func TestFailFastStopsReading(t *testing.T) {
 	}
 	o := verifying(VerifyDest, src, dst)
 	o.Workers, o.FailFast = 2, true
-	o.Report = func(e Event) {
-		if e.Kind == EventMismatch {
+	o.Report = func(e event.Event) {
+		if e.Kind == event.Mismatch {
 			reported.Store(true)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -43,7 +44,7 @@ func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 		out := runAndChange(t, o, func() { spoil(t, filepath.Join(targets[1], "d/b")) })
 		bad := out.bad()
 		require.Len(t, bad, 1)
-		require.Equal(t, EventMismatch, bad[0].Kind)
+		require.Equal(t, event.Mismatch, bad[0].Kind)
 		require.Equal(t, failure.StageVerify, stageOf(t, bad[0]))
 		require.Equal(t, "d/b", bad[0].Path)
 		require.Equal(t, targets[1], bad[0].Target)
@@ -136,7 +137,7 @@ func TestVerifyHardLinks(t *testing.T) {
 			}
 			var paths []string
 			for _, e := range out.bad() {
-				require.Equal(t, EventMismatch, e.Kind)
+				require.Equal(t, event.Mismatch, e.Kind)
 				paths = append(paths, e.Path)
 			}
 			require.Equal(t, []string{"a", "d/b", "z"}, paths)
@@ -185,7 +186,7 @@ func TestVerifyReadsSkippedFiles(t *testing.T) {
 	require.LessOrEqual(t, opened.Load(), int64(2), "at the source, and for its metadata: it was not compared")
 	bad := out.bad()
 	require.Len(t, bad, 1)
-	require.Equal(t, []any{EventMismatch, "a"}, []any{bad[0].Kind, bad[0].Path})
+	require.Equal(t, []any{event.Mismatch, "a"}, []any{bad[0].Kind, bad[0].Path})
 	require.EqualValues(t, 2, out.summary.Skipped)
 	require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 	require.Equal(t, []string{"b"}, listed(t, dst))
@@ -240,7 +241,7 @@ func TestVerifyReadError(t *testing.T) {
 			out := runCounted(t, o, c)
 			bad := out.bad()
 			require.Len(t, bad, 1)
-			require.Equal(t, []any{EventFailed, victim, targets[0]}, []any{bad[0].Kind, bad[0].Path, bad[0].Target})
+			require.Equal(t, []any{event.Failed, victim, targets[0]}, []any{bad[0].Kind, bad[0].Path, bad[0].Target})
 			require.Equal(t, failure.StageVerify, stageOf(t, bad[0]))
 			require.ErrorIs(t, bad[0].Err, syscall.EIO)
 			require.ErrorContains(t, bad[0].Err, ".sealift-bad-"+filepath.Base(victim))
@@ -269,28 +270,28 @@ func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 	write(t, outside, "a", content, since)
 	for name, c := range map[string]struct {
 		take  func(path string) error
-		kind  EventKind
+		kind  event.Kind
 		stays bool // the entry that took the name stays
 		equal bool // the right content: nothing is wrong with it
 	}{
-		"removed": {take: os.Remove, kind: EventFailed},
+		"removed": {take: os.Remove, kind: event.Failed},
 		"directory removed": {
-			take: func(path string) error { return os.RemoveAll(filepath.Dir(path)) }, kind: EventFailed,
+			take: func(path string) error { return os.RemoveAll(filepath.Dir(path)) }, kind: event.Failed,
 		},
-		"other content": {take: func(path string) error { return os.WriteFile(path+"~", []byte("mine"), 0o600) }, kind: EventMismatch},
+		"other content": {take: func(path string) error { return os.WriteFile(path+"~", []byte("mine"), 0o600) }, kind: event.Mismatch},
 		"same content":  {take: func(path string) error { return os.WriteFile(path+"~", content, 0o600) }, equal: true, stays: true},
-		"longer":        {take: func(path string) error { return os.WriteFile(path, append(bytes.Clone(content), 'x'), 0o600) }, kind: EventMismatch},
-		"shorter":       {take: func(path string) error { return os.Truncate(path, 299) }, kind: EventMismatch},
-		"empty":         {take: func(path string) error { return os.Truncate(path, 0) }, kind: EventMismatch},
-		"symbolic link": {take: func(path string) error { return os.Symlink(filepath.Join(outside, "a"), path+"~") }, kind: EventFailed, stays: true},
-		"fifo":          {take: func(path string) error { return unix.Mkfifo(path+"~", 0o600) }, kind: EventFailed, stays: true},
-		"directory":     {take: func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, kind: EventFailed, stays: true},
+		"longer":        {take: func(path string) error { return os.WriteFile(path, append(bytes.Clone(content), 'x'), 0o600) }, kind: event.Mismatch},
+		"shorter":       {take: func(path string) error { return os.Truncate(path, 299) }, kind: event.Mismatch},
+		"empty":         {take: func(path string) error { return os.Truncate(path, 0) }, kind: event.Mismatch},
+		"symbolic link": {take: func(path string) error { return os.Symlink(filepath.Join(outside, "a"), path+"~") }, kind: event.Failed, stays: true},
+		"fifo":          {take: func(path string) error { return unix.Mkfifo(path+"~", 0o600) }, kind: event.Failed, stays: true},
+		"directory":     {take: func(path string) error { _ = os.Remove(path); return os.Mkdir(path, 0o700) }, kind: event.Failed, stays: true},
 		"directory is a link": {
 			take: func(path string) error {
 				d := filepath.Dir(path)
 				require.NoError(t, os.RemoveAll(d))
 				return os.Symlink(outside, d)
-			}, kind: EventFailed, stays: true,
+			}, kind: event.Failed, stays: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -315,7 +316,7 @@ func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 			require.EqualValues(t, 1, out.summary.Targets[0].Verified)
 			require.Equal(t, []string{"z"}, listed(t, dst))
 			require.Equal(t, c.stays, fileExists(path))
-			if c.kind == EventMismatch {
+			if c.kind == event.Mismatch {
 				require.FileExists(t, filepath.Join(dst, "d/.sealift-bad-a"))
 			}
 			kept, err := os.ReadFile(filepath.Join(outside, "a"))

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -126,19 +127,12 @@ func (r *run) reportUnfinished() {
 	}
 	signs, _ := incomplete.Find(r.source) // the walk reports a source that cannot be listed
 	for _, s := range signs {
-		r.report(fileEvent(EventMismatch, s.Name, "", failure.StageCheck, fmt.Errorf("the source is not complete: %w", s.Err)))
+		r.report(event.OfFile(event.Mismatch, s.Name, "", failure.StageCheck, fmt.Errorf("the source is not complete: %w", s.Err)))
 	}
 }
 
 // skipReserved counts an entry of the source that no copy gets.
-func (r *run) skipReserved(path string) {
-	r.messages <- message{do: func() {
-		s := r.summary
-		if s.Reserved++; len(s.ReservedAt) < namesShown {
-			s.ReservedAt = append(s.ReservedAt, path)
-		}
-	}}
-}
+func (r *run) skipReserved(path string) { r.collector.addReserved(path) }
 
 // Leave implements walk.Visitor.
 func (r *run) Leave(d *walk.Dir) { r.mode.leave(r, d) }
@@ -149,7 +143,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 	dirs := d.State.(destDirs)
 	isEmpty := !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() })
 	if isEmpty && r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
-		r.messages <- message{do: func() { r.emptyDirs.add(d.Path()) }}
+		r.collector.do(func() { r.collector.emptyDirs.add(d.Path()) })
 	}
 	meta := &metadata{info: d.Info}
 	var metaErr error
@@ -192,7 +186,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 		t.dropFlushFailed(r, dd.src.Path(), err)
 		return
 	}
-	r.messages <- message{do: func() { t.log.SyncedNames(dd.src.Path()) }} // the results of all its entries were sent before
+	r.collector.do(func() { t.log.SyncedNames(dd.src.Path()) }) // the results of all its entries were sent before
 }
 
 // sendDirResult sends a result to the collector. It has the destinations at which the directory was
@@ -210,9 +204,7 @@ func (r *run) sendDirResult(d *walk.Dir) {
 			f.targets = append(f.targets, targetResult{target: dd.target, done: outRefreshed, reason: dd.refreshed})
 		}
 	}
-	if len(f.targets) > 0 || slices.ContainsFunc(r.targets, (*target).isDropped) { // r.undone records what dropped destinations lack
-		r.messages <- message{result: f}
-	}
+	r.collector.addDir(f)
 }
 
 // wasMade reports whether this run created the directory, or would in a real run.

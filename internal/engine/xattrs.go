@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -53,7 +54,7 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 	case has: // another file may have readable attributes
 		if r.warned.add(notKept.What) {
 			err = fmt.Errorf("its %s, and perhaps the same of others, cannot be kept; the data is copied", notKept.What)
-			r.report(Event{Kind: EventWarning, Path: path, Err: err})
+			r.report(event.Event{Kind: event.Warning, Path: path, Err: err})
 		}
 		return nil
 	case fsys.Unsupported(err):
@@ -65,7 +66,7 @@ func (r *run) readXattrs(o *fsys.Object, path string, m *metadata) error {
 		m.unread = true
 		if r.warned.add("unread attributes") {
 			err = fmt.Errorf("its extended attributes, and perhaps those of others, cannot be read and are left out: %w", err)
-			r.report(Event{Kind: EventWarning, Path: path, Err: err})
+			r.report(event.Event{Kind: event.Warning, Path: path, Err: err})
 		}
 		err = nil
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -86,15 +87,15 @@ func (c command) run(top string, sys *fsys.FS, dry bool) (*report, error) {
 	for i := range c.dsts {
 		r.conflicts[i] = map[string]bool{}
 	}
-	o.Report = func(e engine.Event) {
+	o.Report = func(e event.Event) {
 		switch e.Kind {
-		case engine.EventConflict:
+		case event.Conflict:
 			for i, t := range o.Targets {
 				if e.Target == t {
 					r.conflicts[i][e.Path] = true
 				}
 			}
-		case engine.EventMismatch:
+		case event.Mismatch:
 			r.mismatches[e.Path] = true
 		}
 		r.events = append(r.events, fmt.Sprintf("%d %s %q %s: %v", e.Kind, e.Action, e.Path, filepath.Base(e.Target), e.Err))

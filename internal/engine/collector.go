@@ -1,0 +1,346 @@
+package engine
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/journal"
+	"github.com/seed65876f4f/sealift/internal/lookup"
+)
+
+// collector counts, reports and records the results of all entries, in one goroutine. The other
+// goroutines send it messages. It alone calls Options.Report and Options.Each.
+type collector struct {
+	messages chan message
+	results  sync.Pool // of *result, for newResult
+
+	// The fields below belong to the goroutine of run. After await, they belong to the caller of
+	// await until the next message is sent.
+
+	opts         *Options
+	counters     *counters.Set
+	targets      []*target
+	single       bool                   // the source is a file
+	accepts      func(event.Event) bool // the event was not reported before
+	listedHashes int                    // as in the run
+	summary      *Summary
+	seen         int64  // regular files that were processed
+	toVerify     amount // files of the source that verifying reads again
+	undone       undone
+	payload      *bag.Oxum // what was read of the payload of a source that is a bag; nil for any other source
+	emptyDirs    fewNames  // of the source; only for a new bag
+	at           []collected
+}
+
+// collected is what the collector counts at one destination.
+type collected struct {
+	Counts
+	Copied
+	conflicts   int64 // entries left alone by the policy
+	present     int64 // regular files that exist there
+	conflicting int64 // regular files that are conflicts
+	ignored     int64 // files of present that the destination's history leaves out
+	toVerify    amount
+	written     lookup.Set   // paths of the files that this run created or replaced; only for verifying
+	digests     hash.Digests // of the file, in a copy of a single file
+
+	verified int64 // files read back and found equal
+	cached   int64 // files of verified that perhaps came from memory
+}
+
+// message is what goroutines send to the collector. Only one field is set.
+type message struct {
+	event  *event.Event // to report
+	result *result      // of an entry
+	do     func()       // called after all earlier messages; it may use the data of the collector
+}
+
+// result is the outcome of one entry at all destinations.
+type result struct {
+	path    string
+	kind    fsys.Kind
+	size    int64
+	mtime   fsys.Time // of the source's file
+	ctime   fsys.Time
+	resumed int64 // bytes that an interrupted run had written already
+	targets []targetResult
+
+	unlisted bool // no manifest lists the entry
+}
+
+// targetResult is the outcome of one entry at one destination.
+type targetResult struct {
+	target   *target
+	done     outcome
+	existed  bool           // something had the name
+	conflict *conflictError // for outConflict
+	ignored  bool           // a file that the history of the destination leaves out
+	reason   string         // text for people; "" if the outcome needs no reason
+	content                 // for the manifest and the journal
+	name     string         // how the manifest lists the file
+	alias    string         // another spelling of name that the destination treats as equal; "" if there is none
+	each     bool           // the file was synced separately
+	backedUp bool           // the backup directory has the replaced file
+}
+
+// newCollector returns the collector of a run. The caller starts its goroutine.
+func newCollector(r *run) *collector {
+	return &collector{
+		messages: make(chan message, jobsAhead), opts: r.opts, counters: r.counters, targets: r.targets,
+		single: r.route.Name != "", accepts: func(e event.Event) bool { return r.mode.record(r, e) },
+		summary: &Summary{DryRun: r.opts.DryRun}, at: make([]collected, len(r.targets)),
+	}
+}
+
+// run processes messages until end is called.
+func (c *collector) run() {
+	for m := range c.messages {
+		switch {
+		case m.do != nil:
+			m.do()
+		case m.result != nil:
+			c.account(m.result)
+			c.results.Put(m.result)
+		case c.accepts(*m.event):
+			c.count(*m.event)
+			c.undone.event(*m.event)
+			c.deliver(*m.event)
+		}
+	}
+}
+
+// end ends the goroutine of run, after all messages that were sent before.
+func (c *collector) end() { close(c.messages) }
+
+// do lets the collector call f, which may use its data.
+func (c *collector) do(f func()) { c.messages <- message{do: f} }
+
+// await waits until the collector has processed all messages that were sent before. Until
+// the next message is sent, the caller may use the data of the collector.
+func (c *collector) await() {
+	done := make(chan struct{})
+	c.do(func() { close(done) })
+	<-done
+}
+
+// newResult returns an empty result, which run uses again after the result was sent.
+func (c *collector) newResult() *result {
+	f, _ := c.results.Get().(*result)
+	if f == nil {
+		f = &result{targets: make([]targetResult, 0, len(c.targets))}
+	}
+	*f = result{targets: f.targets[:0]}
+	return f
+}
+
+// dropLines lets the collector drop lines of a destination's earlier manifests. A dry run keeps
+// them, and may have no catalog.
+func (c *collector) dropLines(t *target, drop func(*catalog.Catalog)) {
+	if t.catalog != nil && !c.opts.DryRun {
+		c.do(func() { drop(t.catalog) })
+	}
+}
+
+// deliver calls Options.Report.
+func (c *collector) deliver(e event.Event) {
+	if c.opts.Report != nil {
+		c.opts.Report(e)
+	}
+}
+
+// deliverEntry calls Options.Each.
+func (c *collector) deliverEntry(f *result) {
+	if c.opts.Each == nil {
+		return
+	}
+	e := &event.Entry{Path: f.path, Kind: f.kind, Size: f.size, Mtime: f.mtime, Outcomes: make([]string, len(c.targets))}
+	for _, t := range f.targets {
+		e.Outcomes[t.target.index] = outcomeNames[t.done]
+		if e.Digests == nil {
+			e.Digests = t.digests
+		}
+	}
+	c.opts.Each(e)
+}
+
+// count counts an event in the summary.
+func (c *collector) count(e event.Event) {
+	switch e.Kind {
+	case event.Failed, event.DestinationLost:
+		c.summary.Errors++
+	case event.Mismatch:
+		c.summary.Mismatches++
+	case event.Conflict:
+		c.summary.Conflicts++
+		for _, t := range c.targets {
+			if t.Given == e.Target {
+				c.at[t.index].conflicts++
+			}
+		}
+	case event.Warning:
+		c.summary.Warnings++
+	}
+}
+
+// account counts an entry once, by its best outcome. It records and reports the outcome at each
+// destination.
+func (c *collector) account(f *result) {
+	s := c.summary
+	var copied, linked, skipped, listed, known bool
+	var entry Counts // of this entry at all destinations
+	for _, t := range f.targets {
+		c.recordAt(f, t)
+		known = known || t.known
+		listed = listed || t.digests != nil
+		entry.add(t)
+		e := event.Event{Kind: event.Copied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.digests}
+		switch t.done {
+		case outCreated, outReplaced:
+			copied = true
+		case outLinked:
+			linked = true
+		case outUpToDate, outRefreshed, outLeft:
+			e.Kind, skipped = event.Skipped, true
+		default:
+			continue
+		}
+		c.deliver(e)
+	}
+	if listed && c.opts.Verify == VerifyFull {
+		c.toVerify.add(1, f.size)
+	}
+	s.addEntry(entry)
+	s.ResumedBytes += f.resumed
+	if known && !copied {
+		s.ResumedFiles++
+		s.ResumedBytes += f.size
+	}
+	c.counters.ResumedFiles.Store(s.ResumedFiles)
+	switch {
+	case copied && f.kind == fsys.Directory:
+		s.Directories++
+	case copied && f.kind == fsys.Regular:
+		s.Files++
+		s.Bytes = counters.Plus(s.Bytes, f.size-f.resumed)
+	case copied && f.kind == fsys.Symlink:
+		s.Links++
+	case copied:
+		s.Specials++
+	case linked:
+		s.HardLinks++
+	case skipped && f.kind != fsys.Directory:
+		s.Skipped++
+	}
+	c.countPresent(f)
+	c.deliverEntry(f)
+	c.undone.account(c.targets, f)
+}
+
+// recordAt records the outcome of an entry at one destination: in its log, its catalog and its
+// counts.
+func (c *collector) recordAt(f *result, t targetResult) {
+	at := &c.at[t.target.index]
+	if t.fresh && !c.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
+		t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
+	}
+	if t.digests != nil {
+		at.toVerify.add(1, f.size)
+	}
+	if c.opts.Verify != VerifyOff && t.done.written() {
+		at.written.Add(t.name)
+	}
+	if !c.opts.DryRun && t.target.catalog != nil {
+		c.recordLine(f, t)
+	}
+	if t.backedUp {
+		t.target.backup.kept.Add(1)
+	}
+	at.Counts.add(t)
+	t.target.syncList.addResult(f.kind, t)
+	at.Copied.add(f, t)
+}
+
+// recordLine records the outcome of an entry in the catalog of one destination.
+func (c *collector) recordLine(f *result, t targetResult) {
+	lines := t.target.catalog
+	if f.unlisted {
+		lines.Drop(t.name)
+		return
+	}
+	lines.Record(catalog.Outcome{
+		Path: t.name, Digests: t.digests[:min(c.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
+		Created: t.done == outCreated, Replaced: t.done == outReplaced || t.done == outLinked && t.existed, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
+	})
+	if t.alias != "" { // an earlier manifest may list the file under its alias
+		lines.Drop(t.alias)
+	}
+}
+
+// countPresent counts a regular file at each destination that has it now, and as payload of a bag.
+func (c *collector) countPresent(f *result) {
+	if f.kind != fsys.Regular {
+		return
+	}
+	c.seen++
+	if c.payload != nil && bag.InPayload(f.path) {
+		c.payload.Files++
+		c.payload.Bytes += f.size
+	}
+	for _, t := range f.targets {
+		at := &c.at[t.target.index]
+		switch t.done {
+		case outNothing:
+			continue
+		case outConflict:
+			at.conflicting++
+		default:
+			at.present++
+			t.target.presentBytes.Add(f.size)
+			if t.ignored {
+				at.ignored++
+			}
+		}
+		if t.done == outCreated {
+			t.target.createdBytes.Add(f.size)
+		}
+		if c.single {
+			at.digests = t.digests
+		}
+	}
+}
+
+// total returns how many regular files the source has, or -1 if that is unknown. stopped means that
+// the walk of the source did not end.
+func (c *collector) total(stopped bool) int64 {
+	switch {
+	case !stopped:
+		return c.seen
+	case c.counters.ScanDone.Load():
+		return max(c.counters.TotalFiles.Load(), c.seen)
+	}
+	return -1
+}
+
+// addReserved counts an entry of the source that no copy gets.
+func (c *collector) addReserved(path string) {
+	c.do(func() {
+		s := c.summary
+		if s.Reserved++; len(s.ReservedAt) < namesShown {
+			s.ReservedAt = append(s.ReservedAt, path)
+		}
+	})
+}
+
+// addDir counts a directory with its results, if there are any. undone records what a dropped
+// destination lacks, also without a result.
+func (c *collector) addDir(f *result) {
+	if len(f.targets) > 0 || slices.ContainsFunc(c.targets, (*target).isDropped) {
+		c.messages <- message{result: f}
+	}
+}
