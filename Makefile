@@ -24,11 +24,8 @@ PLATFORMS := \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The entry that sees whether standard output is closed, see internal/fsys/closed_linux.go.
-ENTRY = $(if $(filter linux/amd64 linux/arm64,$(shell $(GO) env GOOS)/$(shell $(GO) env GOARCH)),-ldflags '-E sealift_entry')
-
 build: ## build ./sealift
-	CGO_ENABLED=0 $(GO) build -trimpath $(ENTRY) -o $(PROGRAM) ./cmd/sealift
+	CGO_ENABLED=0 $(GO) build -trimpath -o $(PROGRAM) ./cmd/sealift
 
 # Packages whose own tests need no race detector: they build the program, some of it with
 # the race detector, and run that; or they have no goroutine. Loops over bytes take many

@@ -4,14 +4,12 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/cli"
-	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
 // oneRequest is the time after the first signal in which further signals are ignored. timeout(1)
@@ -19,10 +17,6 @@ import (
 const oneRequest = 500 * time.Millisecond
 
 func main() {
-	if err := fsys.KeepStdoutClosed(); err != nil {
-		fmt.Fprintf(os.Stderr, "sealift: standard output: %v\n", err)
-		os.Exit(1)
-	}
 	signal.Ignore(syscall.SIGPIPE) // a closed pipe is an error of the write to it
 	// The first timer makes the runtime open descriptors, and the runtime aborts if none is left.
 	// Start one now, before the program has opened files.
