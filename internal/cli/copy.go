@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
@@ -200,7 +201,7 @@ func (f *copyFlags) selectionFlags(s *pflag.FlagSet) {
 	s.VarP(&onceValue{&f.input}, "input", "i", "copy `SRC`; the first argument is then DST")
 	s.StringArrayVarP(&f.outputs, "output", "o", nil, "copy to this `DST` as well; may be repeated")
 	f.selection.flags(s, "copy", &o.OneFileSystem)
-	s.Var(newList(&o.Preserve, "all", engine.ParsePreserve, []string{"all", "none"}, engine.PreserveNames()), "preserve", "keep this metadata: all, none, or a `LIST` of "+strings.Join(engine.PreserveNames(), ", "))
+	s.Var(newList(&o.Preserve, "all", metadata.ParsePreserve, []string{"all", "none"}, metadata.PreserveNames()), "preserve", "keep this metadata: all, none, or a `LIST` of "+strings.Join(metadata.PreserveNames(), ", "))
 	s.Var(newChoice(&o.Sparse, engine.SparseModes), "sparse", sparseHelp)
 }
 

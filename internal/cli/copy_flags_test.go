@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -24,7 +25,7 @@ func TestDefaultsOfCopy(t *testing.T) {
 		Source:    "a",
 		Targets:   []string{"b"},
 		Hashes:    []hash.Algorithm{hash.SHA256},
-		Preserve:  engine.PreserveAll,
+		Preserve:  metadata.PreserveAll,
 		BlockSize: engine.DefaultBlockSize,
 		QueueSize: engine.DefaultQueueSize,
 	}
@@ -45,8 +46,8 @@ func TestEachFlagOfCopyReachesItsOption(t *testing.T) {
 		{"--overwrite-policy=checksum", func(o *engine.Options) any { return o.Policy }, engine.PolicyChecksum},
 		{"--sync=file", func(o *engine.Options) any { return o.Sync }, engine.SyncFile},
 		{"--sparse=never", func(o *engine.Options) any { return o.Sparse }, engine.SparseNever},
-		{"--preserve=none", func(o *engine.Options) any { return o.Preserve }, engine.PreserveNone},
-		{"--preserve=mode,acl", func(o *engine.Options) any { return o.Preserve }, engine.PreserveMode | engine.PreserveACL},
+		{"--preserve=none", func(o *engine.Options) any { return o.Preserve }, metadata.PreserveNone},
+		{"--preserve=mode,acl", func(o *engine.Options) any { return o.Preserve }, metadata.PreserveMode | metadata.PreserveACL},
 		{"-x", func(o *engine.Options) any { return o.OneFileSystem }, true},
 		{"--one-file-system", func(o *engine.Options) any { return o.OneFileSystem }, true},
 		{"--block-size=4K", func(o *engine.Options) any { return o.BlockSize }, 4096},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 )
@@ -283,7 +284,7 @@ func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 }
 
 // enterBackup opens the subdirectory name of the backup directory up. If it does not exist,
-// enterBackup creates it with the owner, mode and ACLs of dd. It syncs up unless --sync=none
+// enterBackup creates it with the owner and mode of dd. It syncs up unless --sync=none
 // was given: without a durable name, the links in the directory would be lost in a power cut.
 func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	sub, err := up.OpenDir(name)
@@ -309,7 +310,7 @@ func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, er
 	return sub, nil
 }
 
-// copyAccess gives dir, a new backup directory, the owner, mode and ACLs of the destination's
+// copyAccess gives dir, a new backup directory, the owner and mode of the destination's
 // directory dd. The owner always gets read, write and search permission, because later runs
 // link files into it.
 func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
@@ -320,40 +321,14 @@ func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
 	if !dd.target.isOwnWork(have) {
 		return errExchanged
 	}
-	like := &metadata{info: dd.info}
+	like := &metadata.Values{Info: dd.info}
 	switch {
 	case dd.info.IsUnfinished(): // its final mode is set later
-		like.info.Mode = 0
+		like.Info.Mode = 0
 	case dd.tookOver:
-		like.info.Mode = dd.originalMode
+		like.Info.Mode = dd.originalMode
 	}
-	like.info.Mode |= 0o700
-	if r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
-		if like.xattrs, err = r.replaceACLs(dd, dir); err != nil {
-			return err
-		}
-	}
-	_, err = r.apply(dd.system, &dir.Object, like, have, true, false)
+	like.Info.Mode |= 0o700
+	_, err = dd.system.Apply(&dir.Object, like, have, true, false)
 	return err
-}
-
-// replaceACLs removes the ACLs that dir has inherited from its parent, and returns those of
-// the destination's directory dd, which the caller sets.
-func (r *run) replaceACLs(dd *destDir, dir *fsys.Dir) ([]fsys.Xattr, error) {
-	inherited, err := dir.Xattrs(isACL)
-	if err != nil {
-		return nil, fsys.IgnoreRefusal(err)
-	}
-	for _, x := range inherited {
-		if err := dir.RemoveXattr(x.Name); err != nil {
-			return nil, err
-		}
-	}
-	from, err := dd.handle.Acquire()
-	if err != nil {
-		return nil, err
-	}
-	defer dd.handle.Release()
-	list, err := from.Xattrs(isACL)
-	return list, fsys.IgnoreRefusal(err)
 }

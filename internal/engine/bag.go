@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -271,7 +272,7 @@ func (r *run) bagIsComplete(t *target) bool {
 // heldDeclaration is bagit.txt of a source that is a bag. sealBags writes it last.
 type heldDeclaration struct {
 	content []byte
-	meta    *metadata
+	meta    *metadata.Values
 }
 
 // maxHeld is the largest size of a bagit.txt that is copied, in bytes. Real ones have less
@@ -294,11 +295,11 @@ func (r *run) holdDeclaration() {
 		if info.Size > maxHeld {
 			return fmt.Errorf("it is longer than %d bytes", maxHeld)
 		}
-		held := &heldDeclaration{content: make([]byte, info.Size), meta: &metadata{info: info}}
+		held := &heldDeclaration{content: make([]byte, info.Size), meta: &metadata.Values{Info: info}}
 		if n, err := (fsys.ReaderAt{File: f}).ReadAt(held.content, 0); int64(n) < info.Size {
 			return err
 		}
-		if err := r.readXattrs(&f.Object, bag.DeclarationName, held.meta); err != nil {
+		if err := r.metadata.Read(&f.Object, bag.DeclarationName, held.meta); err != nil {
 			return err
 		}
 		expected, err := r.manifests.Expect(bag.DeclarationName)
@@ -364,7 +365,7 @@ func (r *run) seal(t *target) error {
 	}
 	fresh, err := p.Stat()
 	if err == nil {
-		_, err = r.apply(t.system, &p.Object, r.held.meta, fresh, true, false)
+		_, err = t.system.Apply(&p.Object, r.held.meta, fresh, true, false)
 	}
 	if err == nil && r.opts.Sync != SyncNone {
 		if err = p.Sync(); err == nil {

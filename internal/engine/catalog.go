@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -60,7 +61,7 @@ func (t *target) openCatalog(r *run) (err error) {
 		File:      t.Name,
 		Shown:     t.Shown,
 		Durable:   r.opts.Sync != SyncNone,
-		KeepTimes: r.opts.Preserve&PreserveTimes != 0,
+		KeepTimes: r.opts.Preserve&metadata.PreserveTimes != 0,
 		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,
 		MediaList: r.mediaListOf(t),

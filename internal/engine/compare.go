@@ -95,7 +95,7 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 			continue
 		}
 		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
-		c.differs = !c.regular || info.Size != e.meta.info.Size
+		c.differs = !c.regular || info.Size != e.meta.Info.Size
 		if p.decision.suspect && (!c.differs || p.decision.replacePartial) {
 			// The page cache and the device may hold different data after an interrupted run.
 			// A file whose data did not reach the device, or that the device cannot return, is

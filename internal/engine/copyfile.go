@@ -131,7 +131,7 @@ func (r *run) readSource(e *entry) error {
 	} else if !r.opts.DryRun {
 		r.openCache(e)
 	}
-	return r.readXattrs(&e.file.Object, e.path, &e.meta)
+	return r.metadata.Read(&e.file.Object, e.path, &e.meta)
 }
 
 // replaceShared decides to replace a kept file if updating its metadata would also change names of
@@ -204,4 +204,18 @@ func (r *run) keepAll(e *entry) error {
 		r.endStep(e, p, r.keep(e, p))
 	}
 	return nil
+}
+
+// mayHaveXattrs reports whether a regular file of the source has to be opened to read its
+// extended attributes.
+func (r *run) mayHaveXattrs(e *entry) (bool, error) {
+	if !r.metadata.MayHave(e.meta.Info.ID.Dev) {
+		return false, nil
+	}
+	dir, err := e.dir.Acquire()
+	if err != nil {
+		return true, err
+	}
+	defer e.dir.Release()
+	return dir.MayHaveXattrs(e.name), nil
 }

@@ -281,7 +281,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		return o, err
 	}
 	p.have, p.exists = have, true
-	o = r.observationOf(p.dd.system, e.meta.info, have)
+	o = r.observationOf(p.dd.system, e.meta.Info, have)
 	o.ours, o.sealed = p.made, p.target.bag.sealed
 	switch {
 	case o.source != o.have:
@@ -325,7 +325,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 		}
 		return target == e.link, err
 	case fsys.CharDevice, fsys.BlockDevice:
-		return p.have.Rdev == e.meta.info.Rdev, nil
+		return p.have.Rdev == e.meta.Info.Rdev, nil
 	}
 	return true, nil
 }
@@ -334,7 +334,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	log, path := p.target.log, e.manifestPath(p)
-	left := log.Judge(path, e.meta.info, p.have, p.dd.system.TimeStamps)
+	left := log.Judge(path, e.meta.Info, p.have, p.dd.system.timeStamps())
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {
 			j.digests = left.Digests
@@ -343,7 +343,7 @@ func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	}
 	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.ListsInPlace(path)) && !p.target.leftBefore(e.path)
 	if j.suspect {
-		if digests, ok := log.Written(path, e.meta.info, p.have); ok && e.expected.Met(digests) {
+		if digests, ok := log.Written(path, e.meta.Info, p.have); ok && e.expected.Met(digests) {
 			j.written = digests
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 )
 
 func allPolicies() []Policy {
@@ -73,7 +73,7 @@ func spell(d decision) string {
 // observed returns the observation of a situation.
 func (s *situation) observed(o Options) observation {
 	r := &run{opts: &o}
-	seen := r.observationOf(&fileSystem{TimeStamps: resume.TimeStamps{Granularity: 1}}, s.src, s.have)
+	seen := r.observationOf(&fileSystem{Store: metadata.Store{Granularity: 1}}, s.src, s.have)
 	seen.sameNode = s.sameNode
 	return seen
 }
@@ -213,11 +213,11 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 	} {
 		r := &run{opts: &Options{Policy: PolicyUpdate}}
 		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
-		d := decide(r.observationOf(&fileSystem{TimeStamps: resume.TimeStamps{Granularity: c.granularity}}, src, have))
+		d := decide(r.observationOf(&fileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
 		require.Equal(t, c.want, d.act, "%+v", c)
 		if c.want == actKeep { // also with another size, the existing file does not count as newer
 			r.opts.Policy, have.Size = PolicyDefault, 6
-			d = decide(r.observationOf(&fileSystem{TimeStamps: resume.TimeStamps{Granularity: c.granularity}}, src, have))
+			d = decide(r.observationOf(&fileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
 			require.Equal(t, actReplace, d.act, "%+v", c)
 		}
 	}
@@ -252,36 +252,5 @@ func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
 		} else {
 			require.EqualValues(t, 1, s.Errors, policy)
 		}
-	}
-}
-
-func TestModeFor(t *testing.T) {
-	t.Parallel()
-	umask := fsys.Umask()
-	for _, c := range []struct {
-		preserve    Preserve
-		src, have   uint32
-		kind        fsys.Kind
-		isNew, owns bool
-		want        uint32
-	}{
-		{PreserveMode, 0o644, 0o600, fsys.Regular, true, true, 0o644},
-		{PreserveMode, 0o644, 0o755, fsys.Regular, false, true, 0o644},
-		{PreserveMode, 0o6755, 0o600, fsys.Regular, true, true, 0o6755},
-		{PreserveMode, 0o6755, 0o600, fsys.Regular, true, false, 0o755},
-		{PreserveMode, 0o1777, 0o700, fsys.Directory, true, false, 0o1777},
-		{PreserveMode, 0o2755, 0o700, fsys.Directory, true, true, 0o2755},
-		{PreserveMode, 0o2755, 0o700, fsys.Directory, true, false, 0o755},
-		{PreserveMode, 0o2755, 0o2700, fsys.Directory, true, false, 0o2755},
-		{PreserveMode, 0o755, 0o2700, fsys.Directory, true, false, 0o755},
-		{PreserveNone, 0o2755, 0o2700, fsys.Directory, true, false, 0o2755 &^ umask},
-		{PreserveNone, 0o6777, 0o600, fsys.Regular, true, true, 0o777 &^ umask},
-		{PreserveNone, 0o666, 0o600, fsys.Regular, true, false, 0o666 &^ umask},
-		{PreserveNone, 0o666, 0o400, fsys.Regular, false, false, 0o400},
-		{PreserveNone, 0o777, 0o700, fsys.Directory, true, true, 0o777 &^ umask},
-	} {
-		r := &run{opts: &Options{Preserve: c.preserve}}
-		got := r.modeFor(fsys.Info{Kind: c.kind, Mode: c.src}, fsys.Info{Mode: c.have}, c.isNew, c.owns)
-		require.Equal(t, c.want, got, "%+v: %o, want %o", c, got, c.want)
 	}
 }

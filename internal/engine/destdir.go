@@ -308,8 +308,9 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	if dd.system, err = t.findFileSystem(r, dir, dd.info); err != nil {
 		return fail(err)
 	}
-	if !r.opts.DryRun && r.opts.Preserve&PreserveACL != 0 && !dd.system.cannot(kindACL) {
-		if dd.inherits, err = dd.stripACL(dir); err != nil {
+	mayInherit := !dd.fresh || dd.parent == nil || dd.parent.inherits
+	if !r.opts.DryRun && mayInherit && dd.system.KeepsACLs() {
+		if dd.inherits, err = dd.system.StripACL(dir, dd.fresh); err != nil {
 			return fail(err)
 		}
 	}
@@ -352,27 +353,6 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 		return nil
 	}
 	return err
-}
-
-// stripACL reports whether entries made in dir inherit an ACL. If dir is fresh, it first
-// removes the ACL that dir has inherited and the source lacks.
-func (dd *destDir) stripACL(dir *fsys.Dir) (inherits bool, err error) {
-	if dd.fresh && dd.parent != nil && !dd.parent.inherits {
-		return false, nil
-	}
-	list, err := dir.Xattrs(func(name string) bool { return name == aclDefault || dd.fresh && name == aclAccess })
-	if err != nil {
-		return false, fsys.IgnoreRefusal(err)
-	}
-	if !dd.fresh {
-		return len(list) > 0, nil
-	}
-	for _, x := range list {
-		if err := dir.RemoveXattr(x.Name); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // maybeExists reports whether name may exist and has to be read: it existed before the

@@ -131,7 +131,7 @@ func (r *run) stopCheckpoints() {
 // written.
 func (r *run) writeBehind(e *entry, p *transfer) {
 	t := p.target
-	if t.behind == nil || e.meta.info.Size < minWriteBehind {
+	if t.behind == nil || e.meta.Info.Size < minWriteBehind {
 		return
 	}
 	path := e.path
@@ -143,6 +143,6 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 // counted it.
 func (r *run) addUnwritten(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
-		p.target.group.Add(e.meta.info.Size, e.clock)
+		p.target.group.Add(e.meta.Info.Size, e.clock)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -32,7 +34,6 @@ type run struct {
 	leftOut    atomic.Int64 // see Summary
 	sourceInfo fsys.Info    // of the source directory at the start of the run
 	targets    []*target
-	privileged bool
 	mode       mode
 	rules      rules // of the mode
 
@@ -47,7 +48,7 @@ type run struct {
 	sets      sync.Pool // of *hash.Set
 	entries   sync.Pool // of *entry
 	pairs     sync.Map  // pairKey → *pair
-	noXattrs  sync.Map  // devices of the source without extended attributes
+	metadata  metadata.Reader
 	begun     fsys.Time // when the run began
 	memory    int64     // bytes of memory that the run may use, 0 if unknown
 	devices   []*device
@@ -157,7 +158,7 @@ func (o *Options) places() route.Options {
 // newRun returns a run with an open source, which the caller closes. The caller also calls cancel.
 func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counters.Set) (r *run, err error) {
 	r = &run{
-		opts: o, counters: c, route: rt, privileged: fsys.Privileged(), names: maphash.MakeSeed(), mode: m, rules: m.rules(o),
+		opts: o, counters: c, route: rt, names: maphash.MakeSeed(), mode: m, rules: m.rules(o),
 		outer: ctx,
 	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
@@ -168,6 +169,10 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 		r.targets = append(r.targets, &target{Destination: d, index: i, planIndex: i, planned: r.rules.planned})
 	}
 	r.collector = newCollector(r)
+	r.metadata = metadata.Reader{
+		Rules: metadata.Rules{Preserve: o.Preserve, Privileged: fsys.Privileged()},
+		Warn:  func(path string, err error) { r.report(event.Event{Kind: event.Warning, Path: path, Err: err}) },
+	}
 	return r, nil
 }
 

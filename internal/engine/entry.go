@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -41,15 +42,15 @@ type entry struct {
 // entry changes or another file gets its name, it gets a new description, and all its
 // transfers start again.
 type description struct {
-	meta    metadata       // of the source
-	file    *fsys.File     // open while a regular file is worked on
-	link    string         // the target of a symbolic link
-	digests hash.Digests   // nil until the file was read to its end
-	counted int64          // bytes of the file that the progress counter contains
-	unread  int64          // of counted, the bytes that were not read and do not count in rates
-	resumed int64          // bytes that an interrupted run had written already
-	evict   *pipe.Eviction // drops the file from the page cache behind the reading; nil if the cache is left alone
-	direct  bool           // the file is read with O_DIRECT
+	meta    metadata.Values // of the source
+	file    *fsys.File      // open while a regular file is worked on
+	link    string          // the target of a symbolic link
+	digests hash.Digests    // nil until the file was read to its end
+	counted int64           // bytes of the file that the progress counter contains
+	unread  int64           // of counted, the bytes that were not read and do not count in rates
+	resumed int64           // bytes that an interrupted run had written already
+	evict   *pipe.Eviction  // drops the file from the page cache behind the reading; nil if the cache is left alone
+	direct  bool            // the file is read with O_DIRECT
 
 	prepared bool // meta is complete
 }
@@ -78,7 +79,7 @@ func (r *run) process(e *entry) {
 	if !r.openEntry(e) {
 		return
 	}
-	several := r.opts.Preserve&PreserveLinks != 0 && e.meta.info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
+	several := r.opts.Preserve&metadata.PreserveLinks != 0 && e.meta.Info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
 	if several != r.linked.likely.Load() {
 		r.linked.likely.Store(several)
 	}
@@ -116,16 +117,16 @@ func (r *run) copyAlone(e *entry) {
 func (r *run) openSource(e *entry) error {
 	open := e.kind == fsys.Regular && e.group == nil && !r.linked.likely.Load() && !r.mayBeUpToDate(e)
 	e.clock.At(timing.Read, timing.Source)
-	e.meta = metadata{}
+	e.meta = metadata.Values{}
 	dir, err := e.dir.Acquire()
 	if err != nil {
 		return err
 	}
 	defer e.dir.Release()
 	if open {
-		e.file, e.meta.info, err = dir.Open(e.name)
+		e.file, e.meta.Info, err = dir.Open(e.name)
 	} else {
-		e.meta.info, err = dir.Lstat(e.name)
+		e.meta.Info, err = dir.Lstat(e.name)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -134,11 +135,11 @@ func (r *run) openSource(e *entry) error {
 		return errExchanged
 	case err != nil:
 		return err
-	case e.kind == fsys.Regular && e.meta.info.Kind == fsys.Symlink:
+	case e.kind == fsys.Regular && e.meta.Info.Kind == fsys.Symlink:
 		return errExchanged
-	case e.meta.info.Kind != e.kind:
+	case e.meta.Info.Kind != e.kind:
 		e.close()
-		return fmt.Errorf("it was a %s when listed and is a %s now", e.kind, e.meta.info.Kind)
+		return fmt.Errorf("it was a %s when listed and is a %s now", e.kind, e.meta.Info.Kind)
 	}
 	if e.kind == fsys.Symlink {
 		e.link, err = dir.Readlink(e.name)
@@ -183,7 +184,7 @@ func (r *run) openContent(e *entry) error {
 		return err
 	}
 	e.file = f
-	if !sameState(e.meta.info, info) {
+	if !sameState(e.meta.Info, info) {
 		return errSourceChanged
 	}
 	if !r.opts.DryRun {
@@ -200,9 +201,10 @@ func (e *entry) close() {
 }
 
 var (
-	errVanished = failure.ErrVanished
-	errChanged  = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
-	errNoTarget = errors.New("no destination is left")
+	errVanished  = failure.ErrVanished
+	errExchanged = failure.ErrExchanged
+	errChanged   = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
+	errNoTarget  = errors.New("no destination is left")
 
 	// errSourceChanged ends an attempt: the source's file no longer has the described state.
 	errSourceChanged = errors.New("the source changed")
@@ -360,7 +362,7 @@ func (e *entry) unchanged() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errVanished
-	case err == nil && !sameState(e.meta.info, now):
+	case err == nil && !sameState(e.meta.Info, now):
 		return errSourceChanged
 	}
 	return err

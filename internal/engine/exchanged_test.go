@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -41,7 +42,7 @@ func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	var failed []string
 	o := &Options{
 		Source: src, Targets: []string{first, second}, Hashes: []hash.Algorithm{hash.SHA256},
-		Preserve: PreserveAll, Sync: SyncNone, Workers: 1, FS: sys,
+		Preserve: metadata.PreserveAll, Sync: SyncNone, Workers: 1, FS: sys,
 		Report: func(e event.Event) {
 			if e.Kind == event.Failed {
 				failed = append(failed, e.Path)

@@ -32,7 +32,7 @@ func guiseOf(path string) (ino uint64, g guise, ok bool) {
 		return 0, g, false
 	}
 	acl := make([]byte, 1000)
-	n, err := unix.Getxattr(path, aclAccess, acl)
+	n, err := unix.Getxattr(path, "system.posix_acl_access", acl)
 	if err != nil {
 		n = 0
 	}
@@ -52,7 +52,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 		return "\x02\x00\x00\x00" + "\x01\x00\x07\x00" + u + "\x02\x00" + string(entries[0]) + "\x00\xd2\x04\x00\x00" +
 			"\x04\x00\x00\x00" + u + "\x10\x00" + string(entries[1]) + "\x00" + u + "\x20\x00\x00\x00" + u
 	}
-	if err := unix.Setxattr(dir, aclDefault, []byte(acl(7, 7)), 0); err != nil {
+	if err := unix.Setxattr(dir, "system.posix_acl_default", []byte(acl(7, 7)), 0); err != nil {
 		t.Skip("no ACLs here: ", err)
 	}
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
@@ -62,7 +62,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 		"setgid":   treetest.File("x", treetest.Mode(0o2711), his),
 		"group":    treetest.File("x", treetest.Mode(0o640), his),
 		"private":  treetest.File("x", treetest.Mode(0o600), his),
-		"acl":      treetest.File("x", treetest.Mode(0o640), his, treetest.Xattr(aclAccess, acl(4, 4))),
+		"acl":      treetest.File("x", treetest.Mode(0o640), his, treetest.Xattr("system.posix_acl_access", acl(4, 4))),
 		"narrowed": treetest.File("new", treetest.Mode(0o600), his),
 		"known":    treetest.File("same", treetest.Mode(0o4700), his),
 		"long":     treetest.Sparse(resume.LeastPartial+1, map[int64]string{0: "x"}, treetest.Mode(0o640), his),
@@ -71,7 +71,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 		"closed": treetest.Directory(treetest.Dir{
 			"inside": treetest.File("x", treetest.Mode(0o666), his),
 		}, treetest.Mode(0o2750), his),
-		"drop": treetest.Directory(treetest.Dir{}, treetest.Mode(0o1733), his, treetest.Xattr(aclDefault, acl(5, 5))),
+		"drop": treetest.Directory(treetest.Dir{}, treetest.Mode(0o1733), his, treetest.Xattr("system.posix_acl_default", acl(5, 5))),
 	}
 	treetest.Create(t, src, tree)
 	treetest.Create(t, dst, treetest.Dir{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
@@ -18,42 +19,14 @@ type fileSystem struct {
 	dir    *fsys.Dir // in this file system; open until the end, to flush it and to receive its writeback errors; nil in a dry run
 	probed bool      // false if no file could be created: the properties are guessed
 
-	resume.TimeStamps
-
-	// The file system accepts chmod or chown without an error and does not store the result,
-	// or hides it from this user, as sshfs does with -o umask. Modes or owners are then set on
-	// new files, and not compared on others.
-	forgetsModes, forgetsOwners bool
+	metadata.Store
+	changeTimes bool          // as in resume.TimeStamps
+	slack       time.Duration // as in resume.TimeStamps
 
 	ahead time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
 
 	syncEach         bool // sync each file and directory separately
 	sharesSyncErrors bool // a sync of one file returns errors about others
-
-	followsLinks answer // setting metadata of a symbolic link changes the file that it points to
-
-	lacks kindSet // kinds of metadata that the file system cannot store
-}
-
-// answer is a property that is determined when it is first needed.
-type answer struct {
-	mu struct {
-		sync.Mutex
-		known, yes bool
-	}
-}
-
-// get returns the known answer. If there is none, it calls ask and remembers the answer unless
-// there is an error.
-func (a *answer) get(ask func() (bool, error)) (bool, error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.mu.known {
-		return a.mu.yes, nil
-	}
-	yes, err := ask()
-	a.mu.known, a.mu.yes = err == nil, yes
-	return yes && err == nil, err
 }
 
 // fileSystems contains the file systems of one destination that the run has met, by device
@@ -94,9 +67,11 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 	if known != nil && (known.probed || r.opts.DryRun) {
 		return known, nil
 	}
-	s := &fileSystem{target: t, TimeStamps: resume.TimeStamps{Granularity: guessGranularity(info), Slack: tick}}
+	s := &fileSystem{target: t, slack: tick, Store: metadata.Store{
+		Rules: &r.metadata.Rules, Granularity: guessGranularity(info), Report: func(kind string, err error) { t.warn(r, kind, err) },
+	}}
 	if r.opts.DryRun {
-		s.ChangeTimes = dir.KeepsChangeTime() // only a probe can also check the clock
+		s.changeTimes = dir.KeepsChangeTime() // only a probe can also check the clock
 	} else {
 		if known != nil {
 			s.dir = known.dir
@@ -105,14 +80,14 @@ func (t *target) findFileSystem(r *run, dir *fsys.Dir, info fsys.Info) (*fileSys
 		}
 		s.syncEach = r.opts.Sync != SyncNone && !(t.wholeFS && dir.SyncFSReliable())
 		s.sharesSyncErrors = s.syncEach && r.opts.sharesSyncErrors(dir)
-		if err := s.probe(r.privileged, dir); err != nil && dir == t.root {
+		if err := s.probe(dir); err != nil && dir == t.root {
 			return nil, err
 		}
 	}
 	if dir == t.root {
-		s.Slack = 0
+		s.slack = 0
 	} else {
-		s.Slack += time.Duration(s.Granularity) + max(t.system.ahead-s.ahead, 0)
+		s.slack += time.Duration(s.Granularity) + max(t.system.ahead-s.ahead, 0)
 	}
 	if f.mu.met == nil {
 		f.mu.met = map[uint64]*fileSystem{}
@@ -164,9 +139,9 @@ func guessGranularity(dir fsys.Info) int64 {
 //
 // In the root of a destination, a task uses the file that its log has already created. Other tasks
 // have to wait while a task creates or removes an entry of the root.
-func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
+func (s *fileSystem) probe(dir *fsys.Dir) error {
 	if t := s.target; dir == t.root && t.log != nil && t.log.Clock() != nil && fsys.WritesMoveTimes {
-		return s.examine(privileged, dir, t.log.Clock())
+		return s.examine(dir, t.log.Clock())
 	}
 	before, err := dir.Stat()
 	if err != nil {
@@ -177,13 +152,13 @@ func (s *fileSystem) probe(privileged bool, dir *fsys.Dir) error {
 		return err
 	}
 	defer s.removeProbe(dir, p, before)
-	return s.examine(privileged, dir, p)
+	return s.examine(dir, p)
 }
 
 // examine finds out the properties of the file system with a file in it, whose metadata it
 // changes.
-func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) error {
-	if err := s.probeForgotten(privileged, dir, p); err != nil {
+func (s *fileSystem) examine(dir *fsys.Dir, p *fsys.Pending) error {
+	if err := s.Probe(dir, p); err != nil {
 		return err
 	}
 	odd := fsys.Time{Sec: 1234567891, Nsec: 987654321} // not a multiple of any granularity
@@ -200,7 +175,7 @@ func (s *fileSystem) examine(privileged bool, dir *fsys.Dir, p *fsys.Pending) er
 	}
 	s.Granularity = granularityOf(info.Mtime, odd)
 	s.ahead = min(max(time.Unix(info.Ctime.Sec, info.Ctime.Nsec).Sub(now), -day), day)
-	s.ChangeTimes = dir.KeepsChangeTime() && s.ahead > -day
+	s.changeTimes = dir.KeepsChangeTime() && s.ahead > -day
 	s.probed = true
 	return nil
 }
@@ -231,30 +206,15 @@ func (s *fileSystem) removeProbe(dir *fsys.Dir, p *fsys.Pending, before fsys.Inf
 	}
 }
 
-// probeForgotten determines whether the file system accepts modes and owners without an error
-// and does not store them. NTFS through FUSE does that by default.
-func (s *fileSystem) probeForgotten(privileged bool, dir *fsys.Dir, p *fsys.Pending) error {
-	if dir.SyncFSReliable() { // all of these file systems store both
+// timeStamps describes the time stamps of the file system.
+func (s *fileSystem) timeStamps() resume.TimeStamps {
+	return resume.TimeStamps{ChangeTimes: s.changeTimes, Granularity: s.Granularity, Slack: s.slack}
+}
+
+// syncChanged syncs a file whose metadata was changed, if files there are synced separately.
+func (s *fileSystem) syncChanged(f *fsys.File) error {
+	if !s.syncEach {
 		return nil
 	}
-	const owner = 1 // no new file has this owner or the mode OddMode
-	acceptsModes := p.Chmod(fsys.OddMode) == nil
-	acceptsOwners := privileged && p.Chown(owner, owner) == nil
-	info, err := p.Stat()
-	s.forgetsModes = acceptsModes && (info.Mode^fsys.OddMode)&^uint32(fsys.ModeAttributes) != 0
-	s.forgetsOwners = acceptsOwners && (info.UID != owner || info.GID != owner)
-	return err
+	return s.sync(f)
 }
-
-// warn warns that the file system does not store a kind of metadata, once for each kind and
-// destination. If err says that the file system stores none of that kind, the run does not try
-// again there. Any other refusal may concern only one file.
-func (s *fileSystem) warn(r *run, kind string, err error) {
-	if fsys.Unsupported(err) {
-		s.lacks.add(kind)
-	}
-	s.target.warn(r, kind, err)
-}
-
-// cannot reports whether the file system is known to store no metadata of the kind.
-func (s *fileSystem) cannot(kind string) bool { return s.lacks.has(kind) }

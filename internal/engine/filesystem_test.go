@@ -42,30 +42,6 @@ func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
 	require.EqualValues(t, coarsest, guessGranularity(fsys.Info{}))
 }
 
-// A property of a file system is asked for once, and again after an error only.
-func TestAnAnswerIsRemembered(t *testing.T) {
-	t.Parallel()
-	for _, yes := range []bool{false, true} {
-		var a answer
-		asked := 0
-		ask := func() (bool, error) {
-			if asked++; asked == 1 {
-				return true, syscall.EIO
-			}
-			return yes, nil
-		}
-		got, err := a.get(ask)
-		require.ErrorIs(t, err, syscall.EIO)
-		require.False(t, got)
-		for range 3 {
-			got, err = a.get(ask)
-			require.NoError(t, err)
-			require.Equal(t, yes, got)
-		}
-		require.Equal(t, 2, asked)
-	}
-}
-
 // metTarget has a root and three directories below it, of which a test says which file
 // systems they are on.
 func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir) {
@@ -127,8 +103,8 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 	require.Same(t, d.system, systems[0])
 	require.Same(t, systems[1], systems[2])
 	require.NotSame(t, d.system, systems[1])
-	require.Zero(t, d.system.Slack)
-	require.GreaterOrEqual(t, systems[1].Slack, tick)
+	require.Zero(t, d.system.slack)
+	require.GreaterOrEqual(t, systems[1].slack, tick)
 	require.Len(t, d.fileSystems.all(), 2)
 	for _, dir := range dirs {
 		list, err := dir.List()
@@ -149,7 +125,7 @@ func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 	guessed, err := d.findFileSystem(r, dirs[0], info)
 	require.NoError(t, err)
 	require.False(t, guessed.probed)
-	require.False(t, guessed.ChangeTimes)
+	require.False(t, guessed.changeTimes)
 	require.EqualValues(t, coarsest, guessed.Granularity)
 	made := countCreated(sys)
 	probed, err := d.findFileSystem(r, dirs[1], on(t, dirs[1], 2))
@@ -182,22 +158,6 @@ func TestADryRunProbesNothing(t *testing.T) {
 	require.Same(t, s, again)
 	require.Nil(t, s.dir, "nothing is flushed")
 	require.Zero(t, made.Load())
-}
-
-// Metadata that a mount in the destination cannot store is reported once, and still set in the
-// rest of the destination.
-func TestMetadataThatOneMountCannotStoreIsSetOnOthers(t *testing.T) {
-	t.Parallel()
-	_, r, d, dirs := metTarget(t)
-	mount, err := d.findFileSystem(r, dirs[0], on(t, dirs[0], 2))
-	require.NoError(t, err)
-	mount.warn(r, kindACL, syscall.EPERM)
-	require.False(t, mount.cannot(kindACL), "a refusal may concern one file")
-	mount.warn(r, kindACL, syscall.ENOTSUP)
-	require.True(t, mount.cannot(kindACL))
-	require.False(t, mount.cannot(kindOwner))
-	require.False(t, d.system.cannot(kindACL))
-	require.Len(t, r.collector.messages, 1)
 }
 
 // Each file is synced separately where the root's file system, or its own, has no flush

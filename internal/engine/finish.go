@@ -221,9 +221,9 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 	if err == nil {
 		meta := *t.rootMeta
 		// Windows hides the root of a drive, which must not hide its copy.
-		meta.info.Mode = meta.info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
+		meta.Info.Mode = meta.Info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
 		isNew := t.created || t.madeByPlan
-		_, err = r.apply(t.system, &t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
+		_, err = t.system.Apply(&t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
 		r.failEnd(t, failure.StageMetadata, err)

@@ -23,6 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -81,7 +82,7 @@ func options(source string, targets ...string) Options {
 func sweepOptions(source string, targets []string, sync SyncMode) Options {
 	return Options{
 		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
-		Sync: sync, Preserve: PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
+		Sync: sync, Preserve: metadata.PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
 	}
 }
 

@@ -73,7 +73,7 @@ func (l *linkedNames) add(e *entry) error {
 		l.dirs = append(l.dirs, heldDir{dir: e.dir})
 		l.number[e.dir] = n
 	}
-	id := e.meta.info.ID
+	id := e.meta.Info.ID
 	key := binary.BigEndian.AppendUint64(l.key[:0], id.Dev)
 	key = binary.BigEndian.AppendUint64(key, id.Ino)
 	key = append(key, e.path...)
@@ -289,7 +289,7 @@ func (r *run) endName(e *entry) {
 // another file now is copied alone. The error is errSourceChanged or nil.
 func (r *run) attemptGroup(g *linkGroup) error {
 	g.names = slices.DeleteFunc(g.names, func(e *entry) bool {
-		if e.meta.info.ID == g.id {
+		if e.meta.Info.ID == g.id {
 			e.attempts++
 			return false
 		}
@@ -304,7 +304,7 @@ func (r *run) attemptGroup(g *linkGroup) error {
 	g.digests, g.primaries = nil, make([]primary, len(r.targets))
 	isOpen := func(e *entry) bool { return anyOpen(e.transfers) }
 	if i := slices.IndexFunc(g.names, isOpen); i >= 0 {
-		changed := func(e *entry) bool { return isOpen(e) && !sameState(e.meta.info, g.names[i].meta.info) }
+		changed := func(e *entry) bool { return isOpen(e) && !sameState(e.meta.Info, g.names[i].meta.Info) }
 		if slices.ContainsFunc(g.names, changed) {
 			return errSourceChanged
 		}
@@ -493,7 +493,7 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	case errors.Is(err, fs.ErrExist) && !p.exists:
 		return r.nameTaken(e, p)
 	case fsys.LinkRefused(err):
-		p.target.warn(r, kindLinks, fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
+		p.target.warn(r, "hard links", fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
 		return nil
 	case err != nil:
 		return inStage(failure.StageCreate, err)

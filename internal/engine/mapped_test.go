@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -78,7 +79,7 @@ func copyMapped(t *testing.T, dir string, size int, when fsys.Op, reflink Reflin
 		return nil
 	})
 	o := options(src, dst)
-	o.BlockSize, o.Reflink, o.Preserve = largeBlock, reflink, PreserveAll&^PreserveTimes
+	o.BlockSize, o.Reflink, o.Preserve = largeBlock, reflink, metadata.PreserveAll&^metadata.PreserveTimes
 	if two {
 		o.Targets, o.BlockSize = append(o.Targets, dst+"2"), sweepBlock
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -271,10 +272,10 @@ func (o *MergeOptions) setModeAndTimes(source, root *fsys.Dir) error {
 		return err
 	}
 	have, err := root.Stat()
-	if err == nil && have.Mode != from.Mode && have.Mode == from.Mode|0o700 && o.Copy.Preserve&PreserveMode != 0 {
+	if err == nil && have.Mode != from.Mode && have.Mode == from.Mode|0o700 && o.Copy.Preserve&metadata.PreserveMode != 0 {
 		err = root.Chmod(from.Mode)
 	}
-	if err == nil && o.Copy.Preserve&PreserveTimes != 0 {
+	if err == nil && o.Copy.Preserve&metadata.PreserveTimes != 0 {
 		err = fsys.IgnoreRefusal(root.SetTimes(from.Atime, from.Mtime, from.Btime))
 	}
 	return err

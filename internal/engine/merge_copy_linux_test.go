@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -258,7 +259,7 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			c.opts.Policy = PolicyNever
 		}},
 		"policy always, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere")}, change: func(c *mergeCase) {
-			c.opts.Policy, c.opts.Preserve = PolicyAlways, PreserveTimes
+			c.opts.Policy, c.opts.Preserve = PolicyAlways, metadata.PreserveTimes
 		}},
 		"a backup directory": {old: treetest.Dir{"B": treetest.File("old", treetest.Mtime(longAgo))}, change: func(c *mergeCase) {
 			c.opts.BackupDir = "kept"

@@ -219,7 +219,7 @@ func (r *run) readDigests(e *entry) error {
 	}
 	defer e.dir.Release()
 	info, digests, err := r.digestFile(dir, e.name, e.clock)
-	if err == nil && !sameState(e.meta.info, info) {
+	if err == nil && !sameState(e.meta.Info, info) {
 		err = errSourceChanged
 	}
 	if err != nil {

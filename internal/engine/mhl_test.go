@@ -17,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -25,7 +26,7 @@ func mhlOptions(src string, sys *fsys.FS, targets ...string) *Options {
 	return &Options{
 		Source: src, Targets: targets, Hashes: []hash.Algorithm{hash.XXH64},
 		MHL:      &MHL{Hashes: []hash.Algorithm{hash.XXH64}, Creator: mhl.Creator{Time: time.Unix(1_700_000_000, 0), Hostname: "h", Tool: "sealift"}},
-		Preserve: PreserveAll, DirtyWindow: DirtyWindowOff, BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20,
+		Preserve: metadata.PreserveAll, DirtyWindow: DirtyWindowOff, BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20,
 		FS: sys, checkEvery: time.Hour,
 	}
 }

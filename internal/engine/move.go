@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -55,7 +56,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 		return nil
 	}
 	opts := pipe.MoveOptions{Start: start}
-	if e.meta.info.Size > resume.LeastPartial {
+	if e.meta.Info.Size > resume.LeastPartial {
 		opts.MarkEvery = resume.MarkEvery
 	}
 	if e.evict != nil {
@@ -88,20 +89,20 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 		return nil
 	}
 	// Files in /proc have the size 0, and those in sysfs a page, whatever their content is.
-	if size := e.meta.info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
+	if size := e.meta.Info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
 		return fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
 	if err := e.recordDigests(set.Digests()); err != nil {
 		return err
 	}
-	e.meta.info.Size = total
+	e.meta.Info.Size = total
 	return nil
 }
 
 // continueLeft continues the temporaries that an interrupted run has left, if it can. It
 // returns the offset from which the source is to be read.
 func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
-	if e.attempts > 1 || e.meta.info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+	if e.attempts > 1 || e.meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0, nil
 	}
 	start, err = r.continuePartial(e, movers, set)
@@ -130,7 +131,7 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 			err = r.create(e, p)
 		}
 		if err == nil {
-			if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.info.Size); !p.bypass {
+			if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.Info.Size); !p.bypass {
 				r.writeBehind(e, p)
 			}
 			err = p.track(e, start)
@@ -179,14 +180,14 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	s := &p.sink
 	e.clock.At(timing.Commit, p.target.place())
-	if s.Finish(e.meta.info.Size); s.Err != nil {
+	if s.Finish(e.meta.Info.Size); s.Err != nil {
 		return inStage(failure.StageWrite, s.Err)
 	}
 	p.bypass = p.bypass || s.Behind != nil // then the device's goroutine has counted the bytes
 	p.stopBeside()
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = r.apply(p.dd.system, &s.File.Object, &e.meta, fresh, true, p.dd.inherits)
+		_, err = p.dd.system.Apply(&s.File.Object, &e.meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		return inStage(failure.StageMetadata, err)
@@ -224,7 +225,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 // the error is errNameTaken, and the caller decides about the transfer again. If the file system
 // folds two names of the source together, the error fails the transfer.
 func (r *run) nameTaken(e *entry, p *transfer) error {
-	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.info)
+	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.Info)
 	if err == nil {
 		return errNameTaken
 	}
@@ -280,21 +281,13 @@ func (dd *destDir) freshInfo(f *fsys.Pending) (fsys.Info, error) {
 	return dd.owner, nil
 }
 
-// firstMode returns the mode with which a file without a name is created. That is the final mode
-// if the file has its final owner from the start, no ACL changes the permissions, and the umask
-// removes none. Otherwise, the mode gives other users no permission.
-func (r *run) firstMode(e *entry, p *transfer) uint32 {
-	const private = 0o600
+// firstMode returns the mode with which a file without a name is created.
+func (p *transfer) firstMode(e *entry) uint32 {
 	p.dd.mu.Lock()
-	owner, known := p.dd.owner, p.dd.ownerSet
+	fresh, known := p.dd.owner, p.dd.ownerSet
 	p.dd.mu.Unlock()
-	src := e.meta.info
-	if !known || r.ownerDiffers(p.dd.system, src, owner) || p.dd.inherits || len(e.meta.xattrs) > 0 {
-		return private
+	if !known {
+		return metadata.PrivateMode
 	}
-	mode := r.modeFor(src, owner, true, sameOwner(src, owner))
-	if mode&^0o777 != 0 || mode&fsys.Umask() != 0 {
-		return private
-	}
-	return mode
+	return p.dd.system.FirstMode(&e.meta, fresh, p.dd.inherits)
 }

@@ -23,7 +23,7 @@ type pair struct {
 type pairKey struct{ from, to uint64 }
 
 func (r *run) pairOf(e *entry, p *transfer) *pair {
-	key := pairKey{e.meta.info.ID.Dev, p.dd.info.ID.Dev}
+	key := pairKey{e.meta.Info.ID.Dev, p.dd.info.ID.Dev}
 	if known, ok := r.pairs.Load(key); ok {
 		return known.(*pair)
 	}
@@ -44,7 +44,7 @@ func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 // one.
 func (r *run) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
-	named := e.meta.info.Size > resume.LeastPartial && p.target.log.Active()
+	named := e.meta.Info.Size > resume.LeastPartial && p.target.log.Active()
 	named = named || r.rules.repeated && p.exists // a successor of this attempt removes it
 	pair := r.pairOf(e, p)
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
@@ -68,7 +68,7 @@ func (r *run) create(e *entry, p *transfer) error {
 	if named {
 		f, err = p.dir.Create(true)
 	} else {
-		f, err = p.dir.CreateUnnamed(r.firstMode(e, p))
+		f, err = p.dir.CreateUnnamed(p.firstMode(e))
 	}
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (r *run) create(e *entry, p *transfer) error {
 // preallocate reserves space for the whole file if every byte is to be written, or if that
 // gives a long file long extents.
 func (r *run) preallocate(e *entry, p *transfer) error {
-	src := e.meta.info
+	src := e.meta.Info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
 	if r.opts.Sparse != SparseNever && !(full && src.Size >= minWriteBehind && p.dir.PreallocatesWell()) {
 		return nil
@@ -95,14 +95,14 @@ func (r *run) preallocate(e *entry, p *transfer) error {
 // clones reports whether a clone of the file is wanted. A file of size 0 has nothing to
 // share, or has an unknown size, as in /proc.
 func (r *run) clones(e *entry) bool {
-	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.meta.info.Size > 0
+	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.meta.Info.Size > 0
 }
 
 // sameSize reports whether a clone has the size of the source's description. If not, sameSize
 // empties the file, and the caller writes it.
 func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 	info, err := f.Stat()
-	if err != nil || info.Size == e.meta.info.Size {
+	if err != nil || info.Size == e.meta.Info.Size {
 		return err == nil, err
 	}
 	return false, f.Truncate(0)
@@ -113,10 +113,10 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := !slices.ContainsFunc(sinks, func(s *pipe.Sink) bool { return !s.Clone }) // nothing has to be written
 	if cloned && len(r.opts.Hashes) == 0 {
-		r.counters.Bytes.Add(e.meta.info.Size)
-		return e.meta.info.Size, nil
+		r.counters.Bytes.Add(e.meta.Info.Size)
+		return e.meta.Info.Size, nil
 	}
-	if e.meta.info.Size >= minWriteBehind {
+	if e.meta.Info.Size >= minWriteBehind {
 		end, err := r.takeTurns(e, movers)
 		if err != nil {
 			return opts.Start, err
@@ -131,5 +131,5 @@ func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *h
 			src, opts.From = &sinks[0].File.File, sinks[0].Place
 		}
 	}
-	return r.pipe.Move(r.ctx, src, e.meta.info, set, sinks, opts)
+	return r.pipe.Move(r.ctx, src, e.meta.Info, set, sinks, opts)
 }

@@ -2,8 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
@@ -11,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -34,7 +33,7 @@ type Options struct {
 	Sync     SyncMode
 	Sparse   SparseMode
 	Reflink  ReflinkMode
-	Preserve Preserve
+	Preserve metadata.Preserve
 
 	Verify         VerifyMode         // needs a hash
 	SourceManifest SourceManifestMode // whether the source is checked against its own manifests
@@ -188,51 +187,6 @@ const (
 var SourceManifestModes = choice.Table[SourceManifestMode]{What: "source manifest mode", Names: []string{SourceManifestCheck: "check", SourceManifestPresent: "present", SourceManifestIgnore: "ignore"}}
 
 func (m SourceManifestMode) String() string { return SourceManifestModes.Name(m) }
-
-// Preserve is the set of metadata to keep.
-type Preserve uint8
-
-// The kinds of metadata.
-const (
-	PreserveMode Preserve = 1 << iota
-	PreserveTimes
-	PreserveOwner // has an effect only in a privileged process
-	PreserveLinks
-	PreserveXattr
-	PreserveACL
-
-	PreserveNone Preserve = 0
-	PreserveAll           = PreserveMode | PreserveTimes | PreserveOwner | PreserveLinks | PreserveXattr | PreserveACL
-)
-
-// preserveKinds has the name of bit i of a Preserve at index i.
-var preserveKinds = choice.Table[Preserve]{What: "kind of metadata", Names: []string{"mode", "times", "owner", "links", "xattr", "acl"}}
-
-// PreserveNames lists the values of --preserve other than all and none.
-func PreserveNames() []string { return preserveKinds.List() }
-
-// ParsePreserve reads the value of --preserve: "all", "none" or a
-// comma-separated list.
-func ParsePreserve(s string) (Preserve, error) {
-	switch s {
-	case "all":
-		return PreserveAll, nil
-	case "none":
-		return PreserveNone, nil
-	}
-	var set Preserve
-	for name := range strings.SplitSeq(s, ",") {
-		if name == "all" || name == "none" {
-			return 0, fmt.Errorf("%s cannot be combined with other kinds of metadata", name)
-		}
-		bit, err := preserveKinds.Parse(strings.TrimSpace(name))
-		if err != nil {
-			return 0, err
-		}
-		set |= 1 << bit
-	}
-	return set, nil
-}
 
 // withDefaults returns a copy of the options in which zero values are replaced by their defaults.
 func (o *Options) withDefaults() *Options {

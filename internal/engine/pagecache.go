@@ -24,13 +24,13 @@ func (r *run) drops() bool {
 // openCache prepares a file of the source for reading with the cache mode of the run: with
 // O_DIRECT, with eviction behind the reading, or through the page cache.
 func (r *run) openCache(e *entry) {
-	if size := e.meta.info.Size; size > r.largest.Load() {
+	if size := e.meta.Info.Size; size > r.largest.Load() {
 		r.largest.Store(size) // two workers may race here; drops needs only an approximate value
 	}
 	if !r.drops() {
 		return
 	}
-	if r.direct(e.meta.info.Size) {
+	if r.direct(e.meta.Info.Size) {
 		_, err := e.file.SetDirect(true)
 		if e.direct = err == nil; e.direct {
 			return
@@ -38,7 +38,7 @@ func (r *run) openCache(e *entry) {
 		r.warnDirect("the source", err)
 	}
 	// Eviction is faster than reading with RWF_DONTCACHE, see docs/benchmarks.md.
-	if e.evict = pipe.NewEviction(e.file, e.meta.info.Size); e.evict == nil {
+	if e.evict = pipe.NewEviction(e.file, e.meta.Info.Size); e.evict == nil {
 		e.file.SetUncached(true)
 	}
 }

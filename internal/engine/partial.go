@@ -71,14 +71,14 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 // wouldContinue returns, in a dry run, the offset from which the real run would continue the
 // file.
 func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
-	if e.meta.info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+	if e.meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0
 	}
 	for i, p := range movers {
 		if p.dir == nil || p.target.log == nil {
 			return 0
 		}
-		reached := p.target.log.Continues(p.dir, e.manifestPath(p), e.meta.info)
+		reached := p.target.log.Continues(p.dir, e.manifestPath(p), e.meta.Info)
 		if i == 0 || reached < start {
 			start = reached
 		}
@@ -106,7 +106,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 // and discards the temporary, if the content of no part is certain.
 func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
 	e.clock.At(timing.Read, p.target.place())
-	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.info)
+	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.Info)
 	if left == nil {
 		return nil
 	}
@@ -189,13 +189,13 @@ func (p *transfer) keepPartial(total int64, states [][]byte) error {
 // track lets checkpoints record how much of the transfer's temporary is written, if the file
 // is large. start is the number of bytes that the temporary has already.
 func (p *transfer) track(e *entry, start int64) (err error) {
-	if e.meta.info.Size <= resume.LeastPartial {
+	if e.meta.Info.Size <= resume.LeastPartial {
 		return nil
 	}
 	e.tracked = true
 	p.inFlight, err = p.target.log.Track(resume.LargeFile{
 		Path:       e.manifestPath(p),
-		Source:     e.meta.info,
+		Source:     e.meta.Info,
 		File:       p.sink.File,
 		Start:      start,
 		Separately: p.dd.system.syncEach,

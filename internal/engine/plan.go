@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -248,7 +249,7 @@ func (p *planning) begin() error {
 	o := shard.PlanOptions{
 		Kind: shard.KindCopy, Copy: planned(p.opts), Sealift: p.into.Sealift,
 		Source: shard.RootOf(source, p.sourceInfo), Shards: p.into.Shards, ShardSize: p.into.ShardSize,
-		Links: p.opts.Preserve&PreserveLinks != 0, BeforeCommit: p.prepareDestinations,
+		Links: p.opts.Preserve&metadata.PreserveLinks != 0, BeforeCommit: p.prepareDestinations,
 	}
 	for _, l := range p.manifests.Lists() {
 		o.Lists = append(o.Lists, shard.List{Name: shard.Text(l.Name), Hash: l.Hash})

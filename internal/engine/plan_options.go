@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/choice"
 	"github.com/seed65876f4f/sealift/internal/filter"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -18,7 +19,7 @@ func planned(o *Options) shard.Options {
 		Manifest:       shard.Text(o.Manifest),
 		Policy:         o.Policy.String(),
 		BackupDir:      shard.Text(o.BackupDir),
-		Preserve:       o.Preserve.names(),
+		Preserve:       o.Preserve.Names(),
 		Sync:           o.Sync.String(),
 		Sparse:         o.Sparse.String(),
 		Reflink:        o.Reflink.String(),
@@ -63,7 +64,7 @@ func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	}
 	if len(p.Options.Preserve) > 0 {
 		var err error
-		if o.Preserve, err = ParsePreserve(strings.Join(p.Options.Preserve, ",")); err != nil {
+		if o.Preserve, err = metadata.ParsePreserve(strings.Join(p.Options.Preserve, ",")); err != nil {
 			return nil, err
 		}
 	}
@@ -78,15 +79,4 @@ func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 func parseInto[T ~uint8](value *T, table choice.Table[T], name string) (err error) {
 	*value, err = table.Parse(name)
 	return err
-}
-
-// names returns the names of the kinds of metadata in the set.
-func (p Preserve) names() []string {
-	names := []string{}
-	for bit, name := range preserveKinds.Names {
-		if p&(1<<bit) != 0 {
-			names = append(names, name)
-		}
-	}
-	return names
 }

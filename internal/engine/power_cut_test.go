@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -83,7 +84,7 @@ func manifestLines(t testing.TB, root string, paths ...string) []byte {
 func (c *cutCase) options(base string, sys *fsys.FS) *Options {
 	return &Options{
 		Source: c.src, Targets: []string{filepath.Join(base, "one"), filepath.Join(base, "two")},
-		Hashes: []hash.Algorithm{hash.SHA256}, Sync: c.sync, Preserve: PreserveAll, DirtyWindow: DirtyWindowOff,
+		Hashes: []hash.Algorithm{hash.SHA256}, Sync: c.sync, Preserve: metadata.PreserveAll, DirtyWindow: DirtyWindowOff,
 		BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20, FS: sys, checkEvery: time.Hour,
 	}
 }

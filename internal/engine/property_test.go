@@ -29,6 +29,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -88,7 +89,7 @@ func newTrial(t *rapid.T, top string) *trial {
 		Sync:      engine.SyncNone,
 		Reflink:   rapid.SampledFrom([]engine.ReflinkMode{engine.ReflinkAuto, engine.ReflinkNever}).Draw(t, "reflink"),
 		Sparse:    rapid.SampledFrom([]engine.SparseMode{engine.SparseAuto, engine.SparseAlways, engine.SparseNever}).Draw(t, "sparse"),
-		Preserve:  engine.PreserveAll,
+		Preserve:  metadata.PreserveAll,
 		BlockSize: c.block,
 		QueueSize: rapid.SampledFrom([]int{1, 2, 10}).Draw(t, "queue"),
 		Workers:   workers,

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"strings"
-
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
@@ -57,24 +55,4 @@ func (o observation) whyReplaced(d decision, equal bool) string {
 		return "content differs"
 	}
 	return "modification time differs"
-}
-
-// outdatedKinds lists, as text for people, the kinds of metadata of have, at the destination,
-// that differ from src and could be set. It does not compare
-// extended attributes: if nothing else differs, it returns these.
-func (r *run) outdatedKinds(s *fileSystem, src, have fsys.Info) string {
-	var kinds []string
-	if r.ownerDiffers(s, src, have) {
-		kinds = append(kinds, "owner")
-	}
-	if r.modeDiffers(s, src, have) {
-		kinds = append(kinds, "mode")
-	}
-	if r.timeDiffers(s, src, have) {
-		kinds = append(kinds, "modification time")
-	}
-	if kinds == nil {
-		return "extended attributes"
-	}
-	return strings.Join(kinds, ", ")
 }

@@ -19,7 +19,7 @@ import (
 // which count each file of any outcome, except a file that was interrupted.
 func (r *run) sendResult(e *entry) {
 	f := r.collector.newResult()
-	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.path, e.kind, e.meta.info.Size, e.meta.info.Mtime, e.meta.info.Ctime, e.resumed
+	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.path, e.kind, e.meta.Info.Size, e.meta.Info.Mtime, e.meta.Info.Ctime, e.resumed
 	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
 	interrupted := r.stopped() // unless it has an outcome at a destination
 	for _, p := range e.transfers {
@@ -48,7 +48,7 @@ func (r *run) sendResult(e *entry) {
 	}
 	if e.kind == fsys.Regular && !interrupted {
 		r.counters.Files.Add(1)
-		rest := e.meta.info.Size - e.counted
+		rest := e.meta.Info.Size - e.counted
 		counters.Grow(&r.counters.Unread, max(rest, 0)) // the run did not read these bytes, so rates exclude them
 		counters.Grow(&r.counters.Bytes, rest)
 	}
@@ -57,7 +57,7 @@ func (r *run) sendResult(e *entry) {
 // reason returns the reason of a transfer's outcome as text for people, or "".
 func (r *run) reason(e *entry, p *transfer) string {
 	if p.result.done == outRefreshed {
-		return r.outdatedKinds(p.dd.system, e.meta.info, p.have)
+		return p.dd.system.OutdatedKinds(e.meta.Info, p.have)
 	}
 	return reasonOf(p.observed, p.decision, p.content.fresh, p.result.done)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
@@ -27,7 +28,7 @@ func (t *target) openLog(r *run) error {
 		File:            t.Name,
 		Terms:           r.opts.logTerms(),
 		Hashes:          r.opts.Hashes,
-		KeepTimes:       r.opts.Preserve&PreserveTimes != 0,
+		KeepTimes:       r.opts.Preserve&metadata.PreserveTimes != 0,
 		Durable:         r.opts.Sync != SyncNone,
 		ManifestDigests: t.manifestDigests,
 		TimeStamps:      t.fileSystems.timeStamps,
@@ -85,7 +86,7 @@ func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
 	defer f.mu.Unlock()
 	s, ok := f.mu.met[device]
 	if ok {
-		t = s.TimeStamps
+		t = s.timeStamps()
 	}
 	return t, ok
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -95,7 +96,7 @@ func (t *target) openTaskLog(r *run, k *task) error {
 		Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
 		Terms:      r.opts.logTerms(),
 		Hashes:     r.opts.Hashes,
-		KeepTimes:  r.opts.Preserve&PreserveTimes != 0,
+		KeepTimes:  r.opts.Preserve&metadata.PreserveTimes != 0,
 		Durable:    r.opts.Sync != SyncNone,
 		TimeStamps: t.fileSystems.timeStamps,
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -53,7 +54,7 @@ func planCopyIn(t testing.TB, path string, o Options, shards int, lines func(*sh
 	require.NoError(t, err)
 	po := shard.PlanOptions{
 		Kind: shard.KindCopy, Copy: planned(&o), Source: shard.RootOf(o.Source, info), Shards: shards,
-		Links: o.Preserve&PreserveLinks != 0, Lists: []shard.List{{Name: "LIST", Hash: o.Hashes[0]}},
+		Links: o.Preserve&metadata.PreserveLinks != 0, Lists: []shard.List{{Name: "LIST", Hash: o.Hashes[0]}},
 	}
 	var roots []*fsys.Dir
 	for _, target := range o.Targets {

@@ -7,13 +7,14 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // readSpecialXattrs reads the extended attributes of a fifo, socket or device: ACLs and
 // security labels.
 func (r *run) readSpecialXattrs(e *entry) error {
-	if e.kind == fsys.Symlink || r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+	if e.kind == fsys.Symlink || !r.metadata.MayHave(e.meta.Info.ID.Dev) {
 		return nil
 	}
 	e.clock.At(timing.Read, timing.Source)
@@ -27,13 +28,13 @@ func (r *run) readSpecialXattrs(e *entry) error {
 		return err
 	}
 	defer o.Close()
-	if now, err := o.Stat(); err != nil || now.ID != e.meta.info.ID {
+	if now, err := o.Stat(); err != nil || now.ID != e.meta.Info.ID {
 		if err == nil {
 			err = errExchanged
 		}
 		return err
 	}
-	return r.readXattrs(o, e.path, &e.meta)
+	return r.metadata.Read(o, e.path, &e.meta)
 }
 
 // makeSpecial creates an entry without data: a symbolic link or a special file. It usually creates a
@@ -42,8 +43,8 @@ func (r *run) readSpecialXattrs(e *entry) error {
 // removed.
 func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
-	if device && !r.privileged {
-		p.target.warn(r, kindDevice, errors.New("device nodes are left out; making them takes privilege"))
+	if device && !r.metadata.Privileged {
+		p.target.warn(r, "device nodes", errors.New("device nodes are left out; making them takes privilege"))
 		p.finish(targetResult{done: outLeft})
 		return nil
 	}
@@ -62,15 +63,15 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return err
 	}
 	if e.kind == fsys.Symlink {
-		err = p.dir.Symlink(e.link, name, e.meta.info)
+		err = p.dir.Symlink(e.link, name, e.meta.Info)
 	} else {
-		err = p.dir.Mknod(name, e.meta.info)
+		err = p.dir.Mknod(name, e.meta.Info)
 	}
 	switch {
 	case err == nil:
 	case errors.Is(err, fs.ErrExist) && name == p.name:
 		return r.nameTaken(e, p)
-	case refused(err) && e.kind != fsys.Symlink:
+	case metadata.Refused(err) && e.kind != fsys.Symlink:
 		what := e.kind.String()
 		p.target.warn(r, what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
 		p.finish(targetResult{done: outLeft})
@@ -123,56 +124,11 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	if have.Kind != e.kind || !p.target.isOwnWork(have) {
 		return errExchanged
 	}
-	if follows, err := r.linksFollowed(p, have); follows || err != nil {
+	if follows, err := p.dd.system.LinksFollowed(p.dir, have); follows || err != nil {
 		return err
 	}
-	_, err = r.apply(p.dd.system, o, &e.meta, have, true, p.dd.inherits)
+	_, err = p.dd.system.Apply(o, &e.meta, have, true, p.dd.inherits)
 	return err
-}
-
-// linksFollowed reports whether setting metadata of a symbolic link would change the file that
-// the link points to. That happens with sshfs: it sends a path to its server, which follows
-// the link, even to a place outside the destination. followsLinks checks each file system once.
-func (r *run) linksFollowed(p *transfer, link fsys.Info) (follows bool, err error) {
-	if link.Kind != fsys.Symlink {
-		return false, nil
-	}
-	t := p.target
-	follows, err = p.dd.system.followsLinks.get(func() (bool, error) { return followsLinks(p.dir) })
-	switch {
-	case refused(err): // other directories may allow it
-		t.warn(r, kindLinkMeta, fmt.Errorf("times and owners of symbolic links cannot be kept there: %w", err))
-		return true, nil
-	case err != nil:
-		return false, fmt.Errorf("checking whether metadata of symbolic links can be set: %w", err)
-	case follows:
-		t.warn(r, kindLinkMeta, errors.New("times and owners of symbolic links cannot be kept there; what the links point to would get them"))
-	}
-	return follows, nil
-}
-
-// followsLinks creates a symbolic link to a name that does not exist and sets its metadata. If
-// that fails because the file does not exist, the file system follows links.
-func followsLinks(dir *fsys.Dir) (bool, error) {
-	if dir.SyncFSReliable() { // none of these file systems follows links
-		return false, nil
-	}
-	name := dir.TempName()
-	if err := dir.Symlink(dir.TempName(), name, fsys.Info{}); err != nil {
-		return false, err
-	}
-	defer dir.Remove(name) //nolint:errcheck // its reserved name marks it as Sealift's
-	o, err := dir.OpenObject(name)
-	if err != nil {
-		return false, err
-	}
-	defer o.Close()
-	info, err := o.Stat()
-	if err != nil {
-		return false, err
-	}
-	return errors.Is(o.SetTimes(info.Atime, info.Mtime, info.Btime), fs.ErrNotExist) ||
-		errors.Is(o.Chown(info.UID, info.GID), fs.ErrNotExist), nil
 }
 
 // putInPlace replaces the file of the transfer's name by a complete temporary. If there is a

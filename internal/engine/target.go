@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
@@ -29,9 +30,9 @@ type target struct {
 	// rootOurs: this run, or an interrupted one that it continues, created root. Root then gets
 	// the source's metadata.
 	rootOurs bool
-	rootMeta *metadata // the source's, when the root is ours and complete
-	rootMode uint32    // what giveBack restores
-	tookOver bool      // root was read-only and was made writable
+	rootMeta *metadata.Values // the source's, when the root is ours and complete
+	rootMode uint32           // what giveBack restores
+	tookOver bool             // root was read-only and was made writable
 	journal  *resume.Journal
 	log      *resume.Log // nil in a dry run that finds no journal
 

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -134,7 +135,7 @@ func TestASourceOfNoSizeButContent(t *testing.T) {
 	for _, block := range []int{4096, 16} { // inline, and longer than one block
 		dst := filepath.Join(dir, fmt.Sprint("dst", block))
 		o := options("/proc/self/cmdline", dst)
-		o.BlockSize, o.Preserve, o.Targets = block, PreserveNone, []string{dst, dst + "-2"}
+		o.BlockSize, o.Preserve, o.Targets = block, metadata.PreserveNone, []string{dst, dst + "-2"}
 		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.Zero(t, s.Errors)

@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/readback"
 )
 
@@ -138,7 +139,7 @@ func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) b
 	switch {
 	case there.Size != source.Size:
 		return true
-	case r.opts.Preserve&PreserveTimes != 0:
+	case r.opts.Preserve&metadata.PreserveTimes != 0:
 		return !t.fileSystems.timeStampsIn(dir).SameTime(there.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(r.begun) >= 0

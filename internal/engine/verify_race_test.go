@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -285,7 +286,7 @@ func TestAChangedSourceWhereTimesAreNotKept(t *testing.T) {
 	src, dst := sourceAndDestination(t)
 	write(t, src, "a", treetest.Pattern(100, 1), since)
 	o := verifying(VerifyFull, src, dst)
-	o.Preserve = PreserveNone
+	o.Preserve = metadata.PreserveNone
 	out := runAndChange(t, o, func() { write(t, src, "a", treetest.Pattern(100, 2), time.Now()) })
 	require.Zero(t, out.summary.Mismatches, "%s", out)
 	require.FileExists(t, filepath.Join(dst, "a"))

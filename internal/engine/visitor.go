@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -145,7 +146,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 	if isEmpty && r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
 		r.collector.do(func() { r.collector.emptyDirs.add(d.Path()) })
 	}
-	meta := &metadata{info: d.Info}
+	meta := &metadata.Values{Info: d.Info}
 	var metaErr error
 	loaded := false
 	for _, dd := range dirs {
@@ -215,8 +216,8 @@ func (dd *destDir) wasMade() bool {
 }
 
 // dirXattrs reads the extended attributes of a directory of the source into m.
-func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
-	if r.opts.Preserve&(PreserveXattr|PreserveACL) == 0 {
+func (r *run) dirXattrs(d *walk.Dir, m *metadata.Values) error {
+	if !r.metadata.MayHave(d.Info.ID.Dev) {
 		return nil
 	}
 	src, err := d.Acquire()
@@ -224,13 +225,13 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata) error {
 		return err
 	}
 	defer d.Release()
-	return r.readXattrs(&src.Object, d.Path(), m)
+	return r.metadata.Read(&src.Object, d.Path(), m)
 }
 
 // leaveDest sets the metadata of the directory at one destination. known is true if meta is
 // complete. The metadata of the destination's root is set only if this run, or an interrupted
 // one that it continues, created the root; that happens at the end of the run.
-func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) error {
+func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known bool) error {
 	running := r.ctx.Err() == nil
 	if running && !r.opts.DryRun {
 		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
@@ -248,13 +249,13 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 		before.Mode = dd.originalMode
 	}
 	if dd.target.planned { // the tasks have changed the mtime
-		before.Mtime = meta.info.Mtime
+		before.Mtime = meta.Info.Mtime
 	}
 	switch {
 	case r.opts.DryRun && gets && !dd.fresh:
-		outdated, err := r.outdated(dd.system, &dir.Object, meta, before)
+		outdated, err := dd.system.Outdated(&dir.Object, meta, before)
 		if outdated {
-			dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
+			dd.refreshed = dd.system.OutdatedKinds(meta.Info, before)
 		}
 		return err
 	case r.opts.DryRun:
@@ -269,7 +270,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata, known bool) 
 // applyToDir gives the directory the source's metadata. before describes it before the run. If it
 // existed, refreshed gets what the run has updated. The mtime and mode that the run itself has
 // changed, by its work in the directory, do not count.
-func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata, before fsys.Info) (err error) {
+func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata.Values, before fsys.Info) (err error) {
 	have := dd.info
 	if !dd.empty {
 		if have, err = dir.Stat(); err != nil {
@@ -285,16 +286,16 @@ func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata, before fsys
 	outdated := false
 	disturbed := have.Mtime != before.Mtime || have.Mode != before.Mode // this run has changed entries of the directory
 	if !dd.fresh && disturbed {
-		if outdated, err = r.outdated(dd.system, &dir.Object, meta, before); err != nil {
+		if outdated, err = dd.system.Outdated(&dir.Object, meta, before); err != nil {
 			return err
 		}
 	}
-	changed, err := r.apply(dd.system, &dir.Object, meta, have, dd.fresh, !dd.empty)
+	changed, err := dd.system.Apply(&dir.Object, meta, have, dd.fresh, !dd.empty)
 	if err != nil {
 		return err
 	}
 	if !dd.fresh && (outdated || changed && !disturbed) {
-		dd.refreshed = r.outdatedKinds(dd.system, meta.info, before)
+		dd.refreshed = dd.system.OutdatedKinds(meta.Info, before)
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 )
 
 // dstNames are the destinations in the directory of a history.
@@ -32,7 +33,7 @@ var hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 // options turns a command into the options of the program.
 func (c command) options(top string) *engine.Options {
 	o := &engine.Options{
-		Source: filepath.Join(top, "src"), Manifest: c.manifest, BackupDir: c.backup, Preserve: engine.PreserveAll,
+		Source: filepath.Join(top, "src"), Manifest: c.manifest, BackupDir: c.backup, Preserve: metadata.PreserveAll,
 		Verify: engine.VerifyMode(c.verify), Workers: c.workers, BlockSize: blockSize, DirtyWindow: engine.DirtyWindowOff,
 	}
 	var err error
