@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
@@ -217,7 +218,7 @@ func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
 	s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()
 	s.Var(newChoice(&o.SourceManifest, engine.SourceManifestModes), "source-manifest", sourceManifestHelp)
-	s.Var(newChoice(&o.Sync, engine.SyncModes), "sync", syncHelp)
+	s.Var(newChoice(&o.Sync, dest.SyncModes), "sync", syncHelp)
 	s.BoolVar(&o.AllowUnmounted, "allow-unmounted", false, allowUnmountedHelp)
 }
 

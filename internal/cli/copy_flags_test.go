@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
@@ -44,7 +45,7 @@ func TestEachFlagOfCopyReachesItsOption(t *testing.T) {
 		{"--hash=none", func(o *engine.Options) any { return len(o.Hashes) }, 0},
 		{"--manifest=sums/x", func(o *engine.Options) any { return o.Manifest }, "sums/x"},
 		{"--overwrite-policy=checksum", func(o *engine.Options) any { return o.Policy }, engine.PolicyChecksum},
-		{"--sync=file", func(o *engine.Options) any { return o.Sync }, engine.SyncFile},
+		{"--sync=file", func(o *engine.Options) any { return o.Sync }, dest.SyncFile},
 		{"--sparse=never", func(o *engine.Options) any { return o.Sparse }, engine.SparseNever},
 		{"--preserve=none", func(o *engine.Options) any { return o.Preserve }, metadata.PreserveNone},
 		{"--preserve=mode,acl", func(o *engine.Options) any { return o.Preserve }, metadata.PreserveMode | metadata.PreserveACL},

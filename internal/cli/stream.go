@@ -17,7 +17,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -105,7 +105,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 type streamFlags struct {
 	options stream.Options
 	count   stream.Amount
-	sync    engine.SyncMode
+	sync    dest.SyncMode
 	outputFlags
 }
 
@@ -125,7 +125,7 @@ func (f *streamFlags) groups() []flagGroup {
 		}},
 		{groupSafety, func(s *pflag.FlagSet) {
 			s.BoolVar(&o.NoTruncate, "no-truncate", false, "keep the rest of an output behind the new data")
-			s.Var(newChoice(&f.sync, engine.SyncModes.Without(engine.SyncFile)), "sync", "`MODE`: flush data to the device: end or none")
+			s.Var(newChoice(&f.sync, dest.SyncModes.Without(dest.SyncFile)), "sync", "`MODE`: flush data to the device: end or none")
 			s.Lookup("sync").NoOptDefVal = "end"
 			s.BoolVar(&o.AllowUnmounted, "allow-unmounted", false, allowUnmountedHelp)
 		}},
@@ -151,7 +151,7 @@ func parseAmount(s string) (stream.Amount, error) {
 
 func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.Options, error) {
 	o := &f.options
-	o.Unsynced = f.sync == engine.SyncNone
+	o.Unsynced = f.sync == dest.SyncNone
 	if cmd.Flags().Changed("count") {
 		o.Count = &f.count
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
@@ -195,7 +196,7 @@ func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 		defer to.Close()
 		err = linkNumbered(dir, name, old.ID, to)
 	}
-	if err == nil && r.opts.Sync != SyncNone {
+	if err == nil && r.opts.Sync != dest.SyncNone {
 		err = to.Sync()
 	}
 	if err != nil {
@@ -298,7 +299,7 @@ func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, er
 			err = r.copyAccess(dd, sub)
 		}
 	}
-	if err == nil && r.opts.Sync != SyncNone && !dd.backup.durable {
+	if err == nil && r.opts.Sync != dest.SyncNone && !dd.backup.durable {
 		err = up.Sync()
 	}
 	if err != nil {

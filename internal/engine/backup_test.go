@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -183,7 +184,7 @@ func TestBackupFailureLeavesTheFile(t *testing.T) {
 		}
 		o := backedUpTo("old", src, dst)
 		o.FS = &fsys.FS{Fault: faultfs.When(inBackup, faultfs.Fail(syscall.EPERM))}
-		o.Sync = SyncEnd
+		o.Sync = dest.SyncEnd
 		out := runReported(t, o)
 		bad := out.bad()
 		require.NotEmpty(t, bad, op)
@@ -254,7 +255,7 @@ func TestBackupRefused(t *testing.T) {
 // backup directory. The next run completes the copy and keeps each file once.
 func TestBackupPowerCutAtEachOperation(t *testing.T) {
 	t.Parallel()
-	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 		for _, all := range []bool{true, false} {
 			t.Run(fmt.Sprint(sync, ", all at once: ", all), func(t *testing.T) {
 				t.Parallel()
@@ -266,7 +267,7 @@ func TestBackupPowerCutAtEachOperation(t *testing.T) {
 }
 
 type backupCut struct {
-	sync   SyncMode
+	sync   dest.SyncMode
 	all    bool
 	dir    string
 	stride int64
@@ -379,7 +380,7 @@ func TestBackupKilledAtEachOperation(t *testing.T) {
 	for n, ended := int64(1), false; !ended; n++ {
 		dst := filepath.Join(base, fmt.Sprint("dst", n))
 		write(t, dst, "d/a", []byte("old a"), longAgo)
-		o := sweepOptions(filepath.Join(base, "src"), []string{dst}, SyncEnd)
+		o := sweepOptions(filepath.Join(base, "src"), []string{dst}, dest.SyncEnd)
 		o.BackupDir, o.Policy = "old", PolicyUpdate
 		f := &faulty{}
 		f.armed.Store(true)

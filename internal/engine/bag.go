@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -260,7 +261,7 @@ func (r *run) bagIsComplete(t *target) bool {
 		return true
 	}
 	r.collector.await()
-	complete := !t.isDropped() && !t.flushFailed.Load() && r.collector.undone[t.index].Complete() && r.collector.at[t.index].conflicts == 0
+	complete := !t.isDropped() && !t.fileSystems.Failed.Load() && r.collector.undone[t.index].Complete() && r.collector.at[t.index].conflicts == 0
 	if !complete && !t.bag.sealed && !t.bag.warned {
 		t.bag.warned = true
 		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
@@ -365,9 +366,9 @@ func (r *run) seal(t *target) error {
 	}
 	fresh, err := p.Stat()
 	if err == nil {
-		_, err = t.system.Apply(&p.Object, r.held.meta, fresh, true, false)
+		_, err = t.fileSystems.Root().Apply(&p.Object, r.held.meta, fresh, true, false)
 	}
-	if err == nil && r.opts.Sync != SyncNone {
+	if err == nil && r.opts.Sync != dest.SyncNone {
 		if err = p.Sync(); err == nil {
 			err = t.root.Sync()
 		}
@@ -375,7 +376,7 @@ func (r *run) seal(t *target) error {
 	if err == nil {
 		err = p.Commit(bag.DeclarationName)
 	}
-	if err == nil && r.opts.Sync != SyncNone {
+	if err == nil && r.opts.Sync != dest.SyncNone {
 		err = t.root.Sync()
 	}
 	return err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -23,7 +24,7 @@ import (
 // bagCut is the making of a bag in which the power is cut at each operation.
 type bagCut struct {
 	src    string
-	sync   SyncMode
+	sync   dest.SyncMode
 	hashes []hash.Algorithm
 }
 
@@ -96,9 +97,9 @@ func TestABagIsCompleteOrHasNoDeclarationAfterAPowerCut(t *testing.T) {
 	t.Parallel()
 	_, plain, bagged := treeAndBag(t)
 	for _, c := range []bagCut{
-		{plain, SyncEnd, []hash.Algorithm{hash.MD5, hash.SHA256}},
-		{plain, SyncFile, []hash.Algorithm{hash.SHA256}},
-		{bagged, SyncEnd, []hash.Algorithm{hash.SHA256}},
+		{plain, dest.SyncEnd, []hash.Algorithm{hash.MD5, hash.SHA256}},
+		{plain, dest.SyncFile, []hash.Algorithm{hash.SHA256}},
+		{bagged, dest.SyncEnd, []hash.Algorithm{hash.SHA256}},
 	} {
 		t.Run(fmt.Sprint(filepath.Base(c.src), ", ", c.sync), func(t *testing.T) {
 			t.Parallel()
@@ -124,7 +125,7 @@ func TestABagIsCompleteOrHasNoDeclarationAfterAFault(t *testing.T) {
 	for _, src := range []string{plain, bagged} {
 		stride, clean, enough := sweepStride(9), 0, 3
 		for n := int64(1); clean < enough; n += stride {
-			c := bagCut{src, SyncEnd, []hash.Algorithm{hash.SHA256}}
+			c := bagCut{src, dest.SyncEnd, []hash.Algorithm{hash.SHA256}}
 			base := filepath.Join(memory, "fault")
 			dst := filepath.Join(base, "dst")
 			require.NoError(t, os.MkdirAll(base, 0o755))

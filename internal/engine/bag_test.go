@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -394,7 +395,7 @@ func TestABagIsCompletedAfterAFailure(t *testing.T) {
 	src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 	treetest.Create(t, src, payloadTree())
 	o := bagging(src, dst)
-	o.Sync = SyncEnd
+	o.Sync = dest.SyncEnd
 	sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("big", faultfs.Fail(syscall.EIO)), fsys.OpOpen)}
 	s, err := Run(t.Context(), in(sys, o).pointer(), &counters.Set{})
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -60,7 +61,7 @@ func (t *target) openCatalog(r *run) (err error) {
 		Hashes:    r.opts.Hashes[:r.listedHashes],
 		File:      t.Name,
 		Shown:     t.Shown,
-		Durable:   r.opts.Sync != SyncNone,
+		Durable:   r.opts.Sync != dest.SyncNone,
 		KeepTimes: r.opts.Preserve&metadata.PreserveTimes != 0,
 		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,

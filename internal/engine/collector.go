@@ -7,6 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -262,8 +263,19 @@ func (c *collector) recordAt(f *result, t targetResult) {
 		t.target.backup.kept.Add(1)
 	}
 	at.Counts.add(t)
-	t.target.syncList.addResult(f.kind, t)
+	addToSyncList(&t.target.syncList, f.kind, t)
 	at.Copied.add(f, t)
+}
+
+// addToSyncList records an entry that has to be synced when the run ends.
+func addToSyncList(l *dest.SyncList, kind fsys.Kind, t targetResult) {
+	switch {
+	case t.done == outNothing || t.done == outConflict || t.done == outOwn || kind == fsys.Directory:
+	case kind == fsys.Regular && t.done != outLinked && t.done != outLeft:
+		l.AddFile(t.name)
+	default:
+		l.AddOther()
+	}
 }
 
 // recordLine records the outcome of an entry in the catalog of one destination.

@@ -243,10 +243,7 @@ func (r *run) isPartialCopy(e *entry, c *comparison) (bool, error) {
 // syncKept syncs an existing file before the manifest lists it, if files on its file system are
 // synced separately.
 func (p *transfer) syncKept(f *fsys.File) error {
-	if !p.dd.system.syncEach {
-		return nil
-	}
-	err := p.dd.system.sync(f)
+	err := p.dd.system.SyncChanged(f)
 	if err != nil {
 		p.target.keepJournal.Store(true)
 	}

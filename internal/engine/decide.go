@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
@@ -304,7 +305,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 
 // observationOf returns the observation that follows from the metadata of an entry of the source and of
 // the existing entry.
-func (r *run) observationOf(s *fileSystem, src, have fsys.Info) observation {
+func (r *run) observationOf(s *dest.FileSystem, src, have fsys.Info) observation {
 	o := observation{
 		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0,
 		exists: true, source: src.Kind, have: have.Kind,
@@ -334,7 +335,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
 	log, path := p.target.log, e.manifestPath(p)
-	left := log.Judge(path, e.meta.Info, p.have, p.dd.system.timeStamps())
+	left := log.Judge(path, e.meta.Info, p.have, timeStampsOf(p.dd.system))
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {
 			j.digests = left.Digests

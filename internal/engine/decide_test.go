@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -73,7 +74,7 @@ func spell(d decision) string {
 // observed returns the observation of a situation.
 func (s *situation) observed(o Options) observation {
 	r := &run{opts: &o}
-	seen := r.observationOf(&fileSystem{Store: metadata.Store{Granularity: 1}}, s.src, s.have)
+	seen := r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: 1}}, s.src, s.have)
 	seen.sameNode = s.sameNode
 	return seen
 }
@@ -213,11 +214,11 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 	} {
 		r := &run{opts: &Options{Policy: PolicyUpdate}}
 		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
-		d := decide(r.observationOf(&fileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
+		d := decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
 		require.Equal(t, c.want, d.act, "%+v", c)
 		if c.want == actKeep { // also with another size, the existing file does not count as newer
 			r.opts.Policy, have.Size = PolicyDefault, 6
-			d = decide(r.observationOf(&fileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
+			d = decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
 			require.Equal(t, actReplace, d.act, "%+v", c)
 		}
 	}

@@ -47,8 +47,3 @@ func (r *run) newHandles() *fsys.Handles {
 
 // walkers is how many goroutines list directories for a number of workers.
 func walkers(workers int) int { return min(workers, 4) }
-
-// newFinder finds things below a directory by the paths that a manifest gives.
-func newFinder(root *fsys.Dir) *fsys.Finder {
-	return fsys.NewFinder(root, min(max(fsys.OpenLimit()/16, 2), 64))
-}

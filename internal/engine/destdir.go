@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -33,7 +34,7 @@ type destDir struct {
 	// Preparing the directory sets these. They do not change until the walk leaves it.
 	handle *fsys.Handle
 	info   fsys.Info
-	system *fileSystem // of the directory, once it is open
+	system *dest.FileSystem // of the directory, once it is open
 	// fresh: this copy creates the directory, so it gets the source's metadata. An interrupted run
 	// may have created it, or another task of a plan.
 	fresh bool
@@ -305,7 +306,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 			dd.tookOver, dd.originalMode = true, dd.info.Mode
 		}
 	}
-	if dd.system, err = t.findFileSystem(r, dir, dd.info); err != nil {
+	if dd.system, err = t.fileSystems.Find(dir, dd.info); err != nil {
 		return fail(err)
 	}
 	mayInherit := !dd.fresh || dd.parent == nil || dd.parent.inherits

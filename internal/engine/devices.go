@@ -88,7 +88,7 @@ func (r *run) startBackground() {
 			d.Copies++
 			d.Shown = append(d.Shown, &t.shown)
 			t.behind = d.Device
-			if t.wholeFS {
+			if t.fileSystems.Whole() {
 				t.group = d.Join(t.flushAsked)
 			}
 		}

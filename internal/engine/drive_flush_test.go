@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -27,7 +28,7 @@ func TestDrivesAreFlushedBeforeTheManifest(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		dir := t.TempDir()
 		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
-		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
+		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, dest.SyncEnd)
 		var mu sync.Mutex
 		var seen []string
 		sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -68,7 +69,7 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		dir := t.TempDir()
 		write(t, dir, "src", treetest.Pattern(100_000, 1), since)
-		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, SyncEnd)
+		o := sweepOptions(filepath.Join(dir, "src"), []string{filepath.Join(dir, "dst")}, dest.SyncEnd)
 		ctx, cancel := context.WithCancel(t.Context())
 		var flushed atomic.Bool
 		sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -95,30 +96,4 @@ func TestDrivesAreFlushedBeforeACheckpoint(t *testing.T) {
 		require.Contains(t, string(log), " f ")
 		require.Equal(t, !fails, strings.Contains(string(log), " c "), "%s", log)
 	}
-}
-
-// The drives of file systems that are mounted in the destination are flushed too, where files
-// are synced separately.
-func TestDrivesOfMountsAreFlushed(t *testing.T) {
-	t.Parallel()
-	flushed := 0
-	root, err := faultfs.New(func(op fsys.Op, _ string) error {
-		if op == fsys.OpSyncDrive {
-			flushed++
-		}
-		return nil
-	}).OpenRoot(t.TempDir())
-	require.NoError(t, err)
-	defer root.Close()
-	d := &target{root: root, drivesLater: true}
-	whole, each := &fileSystem{dir: root}, &fileSystem{dir: root, syncEach: true}
-	d.fileSystems.mu.met = map[uint64]*fileSystem{0: whole}
-	require.NoError(t, d.syncDrives())
-	require.Zero(t, flushed, "the file system is flushed completely")
-	d.fileSystems.mu.met = map[uint64]*fileSystem{0: whole, 1: each, 2: each}
-	require.NoError(t, d.syncDrives())
-	require.Equal(t, 2, flushed)
-	d.drivesLater = false
-	require.NoError(t, d.syncDrives())
-	require.Equal(t, 2, flushed, "--sync=file has flushed them")
 }

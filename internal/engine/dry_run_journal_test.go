@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -53,7 +54,7 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 		for _, policy := range tried {
 			dst := filepath.Join(treetest.MemoryDir(t), "dst")
 			write(t, dst, "d1/f", []byte("old"), longAgo)
-			o := sweepOptions(src, []string{dst}, SyncEnd)
+			o := sweepOptions(src, []string{dst}, dest.SyncEnd)
 			o.Policy, o.DirtyWindow, o.BlockSize = policy, DirtyWindowOff, 256<<10
 			ctx, cancel := context.WithCancel(t.Context())
 			first := o
@@ -93,7 +94,7 @@ func TestDryRunSetsNoJournalAside(t *testing.T) {
 	t.Parallel()
 	src, dst := oldAndNew(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o := sweepOptions(src, []string{dst}, dest.SyncEnd)
 	o.FS = &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("b", func(fsys.Call) error { cancel(); return nil }), fsys.OpOpen)}
 	_, err := Run(ctx, &o, &counters.Set{})
 	require.ErrorIs(t, err, context.Canceled)
@@ -101,7 +102,7 @@ func TestDryRunSetsNoJournalAside(t *testing.T) {
 	logs, err := filepath.Glob(filepath.Join(dst, resume.JournalName(""), "log.*"))
 	require.NoError(t, err)
 	require.Len(t, logs, 1)
-	o = sweepOptions(src, []string{dst}, SyncEnd)
+	o = sweepOptions(src, []string{dst}, dest.SyncEnd)
 	o.Sparse, o.DryRun = SparseNever, true
 	out := runReported(t, o)
 	require.Len(t, out.bad(), 1)

@@ -341,7 +341,7 @@ func (r *run) close() {
 		if t.bag.root != nil {
 			t.bag.root.Close()
 		}
-		t.fileSystems.close()
+		t.fileSystems.Close()
 		t.closeBackup()
 		t.giveBack(r)
 		if t.handle != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -42,7 +43,7 @@ func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	var failed []string
 	o := &Options{
 		Source: src, Targets: []string{first, second}, Hashes: []hash.Algorithm{hash.SHA256},
-		Preserve: metadata.PreserveAll, Sync: SyncNone, Workers: 1, FS: sys,
+		Preserve: metadata.PreserveAll, Sync: dest.SyncNone, Workers: 1, FS: sys,
 		Report: func(e event.Event) {
 			if e.Kind == event.Failed {
 				failed = append(failed, e.Path)

@@ -101,7 +101,7 @@ func (treeCopy) findAbsent(r *run) {
 	if r.route.Name != "" {
 		return // the copy of a single file does not concern other files in its directory
 	}
-	finder := newFinder(r.source)
+	finder := fsys.NewFinder(r.source, fsys.FinderLimit())
 	defer finder.Close()
 	absent := absentFiles{run: r}
 	err := r.manifests.Absent(func(list, file string, bag bool) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -244,13 +245,13 @@ func gaps(t require.TestingT, source map[string]node, root string) (list []strin
 }
 
 // TestFaultSweep lets each operation fail with one error, and repeats the run with one policy. If a
-// run has many operations of one kind, each SyncMode takes one in eight of them. SEALIFT_SWEEP=all
+// run has many operations of one kind, each dest.SyncMode takes one in eight of them. SEALIFT_SWEEP=all
 // takes 20 times as long: it combines all operations and errors, both modes and both policies. It
 // also checks that each entry of mayBeSilent is needed.
 func TestFaultSweep(t *testing.T) {
 	t.Parallel()
 	excused := map[string]bool{}
-	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 		t.Run(sync.String(), func(t *testing.T) { sweep(t, sync, excused) })
 	}
 	for function := range mayBeSilent {
@@ -261,7 +262,7 @@ func TestFaultSweep(t *testing.T) {
 }
 
 // sweep adds to excused the functions of mayBeSilent in which a failure was silent.
-func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
+func sweep(t *testing.T, sync dest.SyncMode, excused map[string]bool) {
 	dir := treetest.MemoryDir(t)
 	src := filepath.Join(dir, "src")
 	makeSweepSource(t, src)
@@ -327,7 +328,7 @@ func sweep(t *testing.T, sync SyncMode, excused map[string]bool) {
 	for _, op := range slices.Sorted(maps.Keys(counts)) {
 		for nth := range counts[op] {
 			if !every && counts[op] > 10 && nth%12 != 6*(int(sync)%2)+nth/12%6 {
-				continue // the other SyncMode has nearly the same operations
+				continue // the other dest.SyncMode has nearly the same operations
 			}
 			chosen++
 			for turn, after := range []Policy{PolicyDefault, PolicyAlways} {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -99,7 +100,7 @@ func (r *run) flushTarget(t *target) bool {
 	if t.behind != nil {
 		t.behind.Drain()
 	}
-	if t.flushFailed.Load() { // which was reported
+	if t.fileSystems.Failed.Load() { // which was reported
 		return false
 	}
 	if r.stopped() {
@@ -107,7 +108,7 @@ func (r *run) flushTarget(t *target) bool {
 	}
 	err := t.flush(r)
 	if err != nil {
-		t.flushFailed.Store(true)
+		t.fileSystems.Failed.Store(true)
 		r.failEnd(t, failure.StageSync, err)
 		r.reportUnflushed(t, err)
 		return false
@@ -124,12 +125,12 @@ func (r *run) flushTarget(t *target) bool {
 		err = t.log.Checkpoint(t.syncNames)
 	}
 	if err != nil {
-		t.flushFailed.Store(true)
+		t.fileSystems.Failed.Store(true)
 		r.failEnd(t, failure.StageSync, err)
 		return false
 	}
 	r.reportLog(t)
-	return !t.flushFailed.Load()
+	return !t.fileSystems.Failed.Load()
 }
 
 // finishTarget writes the manifests of a destination on which everything is
@@ -205,7 +206,7 @@ func (r *run) closeTarget(t *target) {
 	}
 	t.giveBack(r)
 	r.completeRoot(t, 0)
-	if r.opts.Sync != SyncNone {
+	if r.opts.Sync != dest.SyncNone {
 		if err := t.root.Sync(); err != nil {
 			r.failEnd(t, failure.StageSync, err)
 		}
@@ -223,7 +224,7 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.Info.Mode = meta.Info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
 		isNew := t.created || t.madeByPlan
-		_, err = t.system.Apply(&t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
+		_, err = t.fileSystems.Root().Apply(&t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
 		r.failEnd(t, failure.StageMetadata, err)
@@ -233,7 +234,7 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 // removeLeftovers removes the temporaries of interrupted runs that this one has not
 // continued.
 func (t *target) removeLeftovers() error {
-	find := newFinder(t.root)
+	find := fsys.NewFinder(t.root, fsys.FinderLimit())
 	defer find.Close()
 	return t.log.RemoveAllLeftovers(find)
 }
@@ -254,7 +255,7 @@ func (r *run) needsJournal(t *target, complete bool) bool {
 	switch {
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case !complete && !t.bag.sealed: // the next run completes the bag
-	case t.keepJournal.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
+	case t.keepJournal.Load(), t.fileSystems.TemporaryLeft.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
 	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
 	case t.log.Interrupted && r.leavesOut(t):
 	default:
@@ -276,7 +277,7 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if !t.isDropped() && !t.flushFailed.Load() && r.opts.Sync != SyncNone && t.log.WorthKeeping() {
+	if !t.isDropped() && !t.fileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.log.WorthKeeping() {
 		t.log.RecordKept()
 		if err := t.checkpoint(r, false); err != nil {
 			t.dropFlushFailed(r, "", err)

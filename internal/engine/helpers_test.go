@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -72,14 +73,14 @@ func needsSymlinks(t *testing.T) {
 
 // options are those of most tests: nothing is synced, so that a run takes no time.
 func options(source string, targets ...string) Options {
-	o := sweepOptions(source, targets, SyncNone)
+	o := sweepOptions(source, targets, dest.SyncNone)
 	o.Workers = 3
 	return o
 }
 
 // sweepOptions are those of tests that count operations: one worker does nearly the same
 // ones in each run.
-func sweepOptions(source string, targets []string, sync SyncMode) Options {
+func sweepOptions(source string, targets []string, sync dest.SyncMode) Options {
 	return Options{
 		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
 		Sync: sync, Preserve: metadata.PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
@@ -389,7 +390,7 @@ const (
 )
 
 func largeOptions(source string, targets ...string) Options {
-	o := sweepOptions(source, targets, SyncEnd)
+	o := sweepOptions(source, targets, dest.SyncEnd)
 	o.BlockSize, o.Memory = largeBlock, 8<<20
 	return o
 }

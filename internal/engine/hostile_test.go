@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -51,7 +52,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 						defer treetest.Remove(t, dst)
 						a := &treetest.Attack{Victim: filepath.Join(dir, side, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Root: victim == "."}
 						require.NoError(t, os.Symlink(filepath.Join(tr.Root, victim), a.Bait))
-						o := sweepOptions(src, []string{dst}, SyncFile)
+						o := sweepOptions(src, []string{dst}, dest.SyncFile)
 						o.Verify = VerifyFull
 						if nth%2 == 1 {
 							o.Policy = PolicyAlways
@@ -114,7 +115,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 					was := stateOf(t, twin)
 					a := &treetest.Attack{Victim: filepath.Join(dst, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Only: only}
 					require.NoError(t, os.Link(twin, a.Bait))
-					o := sweepOptions(src, []string{dst}, SyncNone)
+					o := sweepOptions(src, []string{dst}, dest.SyncNone)
 					o.Policy = policy
 					sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 					o.FS = sys
@@ -175,7 +176,7 @@ func TestLinkedToAFileOutside(t *testing.T) {
 				require.NoError(t, os.Remove(filepath.Join(dst, "links/one")))
 				require.NoError(t, os.Link(twin, filepath.Join(dst, "links/one")))
 				was, attributes := stateOf(t, twin), attributesOf(t, twin)
-				o := sweepOptions(src, []string{dst}, SyncNone)
+				o := sweepOptions(src, []string{dst}, dest.SyncNone)
 				o.Policy = policy
 				out := watched(t, o)
 				require.Zero(t, out.summary.Errors, "%s", out)
@@ -211,7 +212,7 @@ func TestDestinationExchangedAfterItWasMade(t *testing.T) {
 			}
 			return nil
 		})
-		o := sweepOptions(c.source, []string{dir + "/" + c.target}, SyncNone)
+		o := sweepOptions(c.source, []string{dir + "/" + c.target}, dest.SyncNone)
 		o.FS = sys
 		out := watched(t, o)
 		require.True(t, made)
@@ -282,7 +283,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 					}
 					return nil
 				})
-				o := sweepOptions(src, []string{dst}, SyncNone)
+				o := sweepOptions(src, []string{dst}, dest.SyncNone)
 				o.Policy = PolicyAlways
 				o.FS = sys
 				out := watched(t, o)
@@ -338,7 +339,7 @@ func TestNothingIsReadableBeforeItIsComplete(t *testing.T) {
 		})
 		return nil
 	})
-	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o := sweepOptions(src, []string{dst}, dest.SyncEnd)
 	o.BlockSize = 1 << 20
 	o.Memory = 8 << 20
 	o.FS = sys
@@ -378,7 +379,7 @@ func TestExchangedForAnotherKind(t *testing.T) {
 					}
 					return nil
 				})
-				o := sweepOptions(src, []string{dst}, SyncNone)
+				o := sweepOptions(src, []string{dst}, dest.SyncNone)
 				o.Verify = verify
 				o.FS = sys
 				out := watched(t, o)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -104,7 +105,7 @@ func (r *run) markIncomplete(t *target) {
 	if !u.Changed() {
 		return
 	}
-	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != SyncNone && !t.flushFailed.Load()
+	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != dest.SyncNone && !t.fileSystems.Failed.Load()
 	if u.Complete() {
 		if err := u.Unmark(); err != nil {
 			r.failEnd(t, failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -91,7 +92,7 @@ func TestAFailureAfterTheJournalIsRemoved(t *testing.T) {
 			return nil
 		})
 		o := options(src, dst)
-		o.Sync = SyncEnd
+		o.Sync = dest.SyncEnd
 		out := runReported(t, in(sys, o))
 		require.True(t, failed)
 		require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())
@@ -128,7 +129,7 @@ func TestAFailureInAReadOnlyDestination(t *testing.T) {
 		return nil
 	})
 	o := options(src, dst)
-	o.Sync = SyncEnd
+	o.Sync = dest.SyncEnd
 	out := runReported(t, in(sys, o))
 	require.True(t, failed)
 	require.EqualValues(t, 1, out.summary.Errors, "%v", out.bad())

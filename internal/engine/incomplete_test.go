@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
@@ -152,7 +153,7 @@ func pathsBelow(t testing.TB, root string) (paths []string) {
 func TestMarkersOfSeveralDestinations(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "Windows reports a full disk with another error")
-	for _, sync := range []SyncMode{SyncEnd, SyncNone} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncNone} {
 		dir := treetest.MemoryDir(t)
 		src, one, two := filepath.Join(dir, "src"), filepath.Join(dir, "1"), filepath.Join(dir, "2")
 		for i := range 40 {

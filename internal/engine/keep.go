@@ -49,7 +49,7 @@ func (r *run) keep(e *entry, p *transfer) error {
 	f := e.group.fileOf(p)
 	if f == nil || !f.refreshed {
 		e.clock.At(timing.Commit, p.target.place())
-		changed, err := p.dd.system.Refresh(p.dir, p.name, &e.meta, p.have, r.opts.DryRun, p.dd.system.syncChanged)
+		changed, err := p.dd.system.Refresh(p.dir, p.name, &e.meta, p.have, r.opts.DryRun, p.dd.system.SyncChanged)
 		if err != nil {
 			return inStage(failure.StageMetadata, err)
 		}

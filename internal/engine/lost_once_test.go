@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -34,7 +35,7 @@ func TestADestinationThatFailsWhenItIsOpened(t *testing.T) {
 	t.Parallel()
 	src, dst := sourceAndDestination(t)
 	write(t, src, "file", []byte("content"), since)
-	for _, mode := range []SyncMode{SyncNone, SyncEnd} {
+	for _, mode := range []dest.SyncMode{dest.SyncNone, dest.SyncEnd} {
 		dropped := 0
 		for nth := int64(0); nth < 40; nth++ {
 			target := fmt.Sprint(dst, mode, nth)
@@ -62,7 +63,7 @@ func TestADestinationThatFailsWhenItIsOpened(t *testing.T) {
 func TestADestinationThatBecomesReadOnly(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "Windows reports a read-only disk with another error")
-	for _, mode := range []SyncMode{SyncEnd, SyncFile} {
+	for _, mode := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 		src, dst := sourceAndDestination(t)
 		for i := range 50 {
 			write(t, src, fmt.Sprint(i), []byte("x"), since)

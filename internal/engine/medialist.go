@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -60,7 +61,7 @@ func (r *run) mediaListOf(t *target) *catalog.MediaList {
 	if o == nil {
 		return nil
 	}
-	l := &catalog.MediaList{Dir: t.Dir, Creator: o.Creator, Hashes: o.Hashes, Durable: r.opts.Sync != SyncNone}
+	l := &catalog.MediaList{Dir: t.Dir, Creator: o.Creator, Hashes: o.Hashes, Durable: r.opts.Sync != dest.SyncNone}
 	l.Creator.Begun = time.Unix(r.begun.Sec, r.begun.Nsec)
 	return l
 }

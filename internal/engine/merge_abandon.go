@@ -191,7 +191,7 @@ func (a *abandoning) clean(ctx context.Context) error {
 		return err
 	}
 	defer dirs.Close()
-	finder := newFinder(a.root)
+	finder := fsys.NewFinder(a.root, fsys.FinderLimit())
 	defer finder.Close()
 	var way []*shard.Directory // the last directory and its ancestors, the root first
 	leaveUnless := func(stays func(dir string) bool) error {

@@ -142,7 +142,7 @@ func (m *merging) findAbsent(r *run) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	finder := newFinder(r.source)
+	finder := fsys.NewFinder(r.source, fsys.FinderLimit())
 	defer finder.Close()
 	err := m.drift.Each(r.ctx, func(file string) error {
 		wanted, err := m.isWanted(r, finder, file)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -47,7 +48,7 @@ func TestAKilledMergeRunsAgain(t *testing.T) {
 // killMerge kills a merge before its n-th operation and completes it. It returns false if the
 // merge has fewer operations.
 func killMerge(t *testing.T, n int64) (killed bool) {
-	c := splitCopy(t, 3, SyncEnd)
+	c := splitCopy(t, 3, dest.SyncEnd)
 	f := &faulty{}
 	c.options.FS = &fsys.FS{Fault: f.from(n)}
 	s, _, err := c.merge(func(*MergeOptions) { f.armed.Store(true) })
@@ -71,7 +72,7 @@ func TestAMergeAfterAPowerCut(t *testing.T) {
 	stride := sweepStride(19)
 	linuxOnly(t, "it renames directories that are open")
 	for n := 1 + rand.Int64N(stride); ; n += stride {
-		c := splitCopy(t, 3, SyncEnd)
+		c := splitCopy(t, 3, dest.SyncEnd)
 		disk, err := faultfs.NewDisk(c.base, true)
 		require.NoError(t, err)
 		var armed atomic.Bool

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -40,7 +41,7 @@ type tasked struct {
 
 // splitCopy copies littleTree once, and then as the tasks of a plan would: directories have mode
 // 0700 and the times of the last change, and there is no manifest.
-func splitCopy(t testing.TB, shards int, sync SyncMode) *tasked {
+func splitCopy(t testing.TB, shards int, sync dest.SyncMode) *tasked {
 	src, _ := littleTree(t)
 	require.NoError(t, os.MkdirAll(filepath.Join(src, "empty", "below"), 0o755))
 	require.NoError(t, os.Chmod(filepath.Join(src, "b/c"), 0o555))
@@ -220,7 +221,7 @@ func (c *tasked) requireMerged() {
 
 func TestAMergeMakesTheResultOfOneCopy(t *testing.T) {
 	for _, shards := range []int{1, 3, 200} {
-		c := splitCopy(t, shards, SyncEnd)
+		c := splitCopy(t, shards, dest.SyncEnd)
 		s, events, err := c.merge(nil)
 		require.NoError(t, err)
 		require.Empty(t, badOf(events))
@@ -240,7 +241,7 @@ func TestAMergeMakesTheResultOfOneCopy(t *testing.T) {
 func badOf(events []event.Event) []event.Event { return (&runReport{events: events}).bad() }
 
 func TestAMergeWaitsForAllShards(t *testing.T) {
-	c := splitCopy(t, 3, SyncNone)
+	c := splitCopy(t, 3, dest.SyncNone)
 	require.NoError(t, os.Remove(filepath.Join(c.plan, "work", "00001", "finished")))
 	s, events, err := c.merge(nil)
 	require.NoError(t, err)
@@ -267,7 +268,7 @@ func TestAMergeWaitsForAllShards(t *testing.T) {
 // A file that came after the plan is reported. One that was replaced, and a directory whose mode
 // was changed, are not new.
 func TestEntriesMadeAfterThePlanAreReported(t *testing.T) {
-	c, newFile := splitCopy(t, 3, SyncNone), "d/new\nfile"
+	c, newFile := splitCopy(t, 3, dest.SyncNone), "d/new\nfile"
 	if runtime.GOOS == "windows" { // has no such names
 		newFile = "d/new file"
 	}
@@ -294,7 +295,7 @@ func TestEntriesMadeAfterThePlanAreReported(t *testing.T) {
 // A failed file is in the marker and in no manifest. Its shard runs again, and the next merge
 // completes the copy.
 func TestAShardWithFailuresRunsAgain(t *testing.T) {
-	c := splitCopy(t, 2, SyncNone)
+	c := splitCopy(t, 2, dest.SyncNone)
 	store := c.store(nil)
 	for i := range store.Plan.Shards {
 		failure := shard.Outcome{Kind: shard.OutcomeFailed, Path: "b/big", Target: 0, Stage: "write", Cause: "no space"}
@@ -330,7 +331,7 @@ func TestAShardWithFailuresRunsAgain(t *testing.T) {
 
 // A part that another process has changed is not merged.
 func TestADamagedPartIsNotMerged(t *testing.T) {
-	c := splitCopy(t, 2, SyncNone)
+	c := splitCopy(t, 2, dest.SyncNone)
 	parts, err := filepath.Glob(filepath.Join(c.plan, "work", "*", "000001", "lines-0"))
 	require.NoError(t, err)
 	require.Len(t, parts, 2)
@@ -345,7 +346,7 @@ func TestADamagedPartIsNotMerged(t *testing.T) {
 }
 
 func TestAnotherDestinationIsNotMerged(t *testing.T) {
-	c := splitCopy(t, 2, SyncNone)
+	c := splitCopy(t, 2, dest.SyncNone)
 	for _, other := range []string{t.TempDir(), filepath.Join(t.TempDir(), "absent")} {
 		_, _, err := c.merge(func(o *MergeOptions) { o.Copy.Targets = []string{other} })
 		require.ErrorContains(t, err, "not the destination of the plan")
@@ -355,7 +356,7 @@ func TestAnotherDestinationIsNotMerged(t *testing.T) {
 
 // A merge where the source is not mounted does not take modes and times from what is there.
 func TestAnotherSourceIsNotMerged(t *testing.T) {
-	c := splitCopy(t, 2, SyncNone)
+	c := splitCopy(t, 2, dest.SyncNone)
 	absent := filepath.Join(t.TempDir(), "absent")
 	for _, other := range []string{t.TempDir(), absent} {
 		_, _, err := c.merge(func(o *MergeOptions) { o.Copy.Source = other })

@@ -192,8 +192,8 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if err != nil {
 		return inStage(failure.StageMetadata, err)
 	}
-	if p.dd.system.syncEach {
-		if err := p.dd.system.sync(s.File); err != nil {
+	if p.dd.system.SyncEach {
+		if err := p.dd.system.SyncOne(s.File); err != nil {
 			p.target.keepJournal.Store(true)
 			return inStage(failure.StageSync, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -30,7 +31,7 @@ type Options struct {
 	Policy    Policy
 	BackupDir string // keeps replaced files there, relative to each destination; "" to keep none
 
-	Sync     SyncMode
+	Sync     dest.SyncMode
 	Sparse   SparseMode
 	Reflink  ReflinkMode
 	Preserve metadata.Preserve
@@ -112,21 +113,6 @@ var Policies = choice.Table[Policy]{What: "overwrite policy", Names: []string{
 }}
 
 func (p Policy) String() string { return Policies.Name(p) }
-
-// SyncMode says when data is flushed to the device.
-type SyncMode uint8
-
-// The sync modes.
-const (
-	SyncEnd  SyncMode = iota // once, before the manifest gets its name
-	SyncFile                 // each file, before it gets its name
-	SyncNone                 // never
-)
-
-// SyncModes are the values of --sync.
-var SyncModes = choice.Table[SyncMode]{What: "sync mode", Names: []string{SyncEnd: "end", SyncFile: "file", SyncNone: "none"}}
-
-func (m SyncMode) String() string { return SyncModes.Name(m) }
 
 // SparseMode says whether copies have holes.
 type SparseMode uint8

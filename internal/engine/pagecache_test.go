@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -90,7 +91,7 @@ func TestUnwrittenIsCounted(t *testing.T) {
 	})
 	const window = 8 << 20
 	o := options(src, dst)
-	o.Sync, o.BlockSize, o.DirtyWindow = SyncEnd, 128<<10, window
+	o.Sync, o.BlockSize, o.DirtyWindow = dest.SyncEnd, 128<<10, window
 	o.FS = sys
 	out := runCounted(t, o, c)
 	require.Zero(t, out.summary.Errors)

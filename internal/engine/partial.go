@@ -198,7 +198,7 @@ func (p *transfer) track(e *entry, start int64) (err error) {
 		Source:     e.meta.Info,
 		File:       p.sink.File,
 		Start:      start,
-		Separately: p.dd.system.syncEach,
+		Separately: p.dd.system.SyncEach,
 		Reached: func() (off int64, states [][]byte, ok bool) {
 			m, ok := p.sink.Reached()
 			return m.Off, m.States, ok

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -224,7 +225,7 @@ func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 			return nil
 		})
 		o := options(src, dst)
-		o.Policy, o.Sync = policy, SyncFile
+		o.Policy, o.Sync = policy, dest.SyncFile
 		o.FS = sys
 		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
@@ -254,7 +255,7 @@ func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 			return nil
 		})
 		o := stopClock(options(src, dst))
-		o.Sync = SyncFile
+		o.Sync = dest.SyncFile
 		o.Hashes = nil // whether a file is as old as its manifest does not matter
 		o.Report = func(e event.Event) { refreshed = refreshed || e.Action == "metadata" }
 		o.FS = sys

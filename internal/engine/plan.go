@@ -271,7 +271,7 @@ func (p *planning) begin() error {
 			p.report(event.OfFile(event.Failed, dir, target.Given, failure.StageCheck, err))
 		}
 	}
-	p.finder = newFinder(p.source)
+	p.finder = fsys.NewFinder(p.source, fsys.FinderLimit())
 	o.Missing = func(path string) bool { return p.wanted(path) && p.absent(p.finder, path) }
 	p.planner, err = shard.NewPlanner(p.dir, o)
 	if err == nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/choice"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -52,7 +53,7 @@ func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	}
 	for _, err := range [...]error{
 		parseInto(&o.Policy, Policies, p.Options.Policy),
-		parseInto(&o.Sync, SyncModes, p.Options.Sync),
+		parseInto(&o.Sync, dest.SyncModes, p.Options.Sync),
 		parseInto(&o.Sparse, SparseModes, p.Options.Sparse),
 		parseInto(&o.Reflink, ReflinkModes, p.Options.Reflink),
 		parseInto(&o.Verify, VerifyModes, p.Options.Verify),

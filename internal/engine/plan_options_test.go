@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
@@ -44,7 +45,7 @@ func everyOption(t *testing.T) *Options {
 	return &Options{
 		Source: "/src", Targets: []string{"/dst", "/dst\n2"},
 		Hashes: []hash.Algorithm{hash.MD5}, Manifest: "sums/all", Policy: PolicyProtect, BackupDir: "old",
-		Sync: SyncFile, Sparse: SparseNever, Reflink: ReflinkNever, Preserve: metadata.PreserveTimes | metadata.PreserveACL,
+		Sync: dest.SyncFile, Sparse: SparseNever, Reflink: ReflinkNever, Preserve: metadata.PreserveTimes | metadata.PreserveACL,
 		Verify: VerifyFull, SourceManifest: SourceManifestPresent, Filter: rules, Only: only, OneFileSystem: true, AllowUnmounted: true,
 		BlockSize: 1 << 20, QueueSize: 3, Workers: 2, Memory: 1 << 24, BytesPerSecond: 1, DirtyWindow: 1,
 		Cache: pipe.CacheDrop, DryRun: true, FailFast: true,

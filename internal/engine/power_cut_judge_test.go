@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
@@ -66,7 +67,7 @@ func (c *cutCase) judge(dst string, old map[string][]byte) (wrong []string) {
 				complain("the marker is torn: %v", err)
 			}
 		case whole:
-		case c.sync == SyncFile:
+		case c.sync == dest.SyncFile:
 			complain("%s is neither the old nor the new one, %d bytes", path, len(content))
 		case !lostPart(content, c.files[path]):
 			complain("%s holds what never was in it", path)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -58,7 +59,7 @@ func cutTree(old bool) treetest.Dir {
 
 // cutCase is a copy of which the power is cut at each operation.
 type cutCase struct {
-	sync       SyncMode
+	sync       dest.SyncMode
 	flushesAll bool   // one call flushes the whole disk
 	stopAt     int64  // the operation before which it is stopped and begun again; 0 for none
 	fails      string // the name of a file of the source that cannot be opened
@@ -218,12 +219,12 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 	fewFiles, err := regularFiles(few)
 	require.NoError(t, err)
 	for i, c := range []cutCase{
-		{sync: SyncEnd, flushesAll: true},
-		{sync: SyncEnd},
-		{sync: SyncEnd, flushesAll: true, few: true},
-		{sync: SyncFile},
-		{sync: SyncEnd, flushesAll: true, stopAt: 250},
-		{sync: SyncEnd, flushesAll: true, fails: "a"},
+		{sync: dest.SyncEnd, flushesAll: true},
+		{sync: dest.SyncEnd},
+		{sync: dest.SyncEnd, flushesAll: true, few: true},
+		{sync: dest.SyncFile},
+		{sync: dest.SyncEnd, flushesAll: true, stopAt: 250},
+		{sync: dest.SyncEnd, flushesAll: true, fails: "a"},
 	} {
 		if c.src, c.files = src, files; c.few {
 			c.src, c.files = few, fewFiles
@@ -243,7 +244,7 @@ func TestPowerCutAtEachOperation(t *testing.T) {
 func TestPowerCutAfterTheJournalIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, source := range []string{"", "a"} {
-		for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 			dir := treetest.MemoryDir(t)
 			src, base, left := filepath.Join(dir, "src"), filepath.Join(dir, "disk"), filepath.Join(dir, "left")
 			treetest.Create(t, src, treetest.Dir{"a": treetest.File("a")})

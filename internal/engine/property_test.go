@@ -26,6 +26,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -86,7 +87,7 @@ func newTrial(t *rapid.T, top string) *trial {
 		Hashes: rapid.SampledFrom([][]hash.Algorithm{
 			{hash.SHA256}, {hash.SHA256}, {hash.MD5, hash.SHA256}, {hash.SHA256, hash.BLAKE3, hash.XXH128, hash.SHA512},
 		}).Draw(t, "hashes"),
-		Sync:      engine.SyncNone,
+		Sync:      dest.SyncNone,
 		Reflink:   rapid.SampledFrom([]engine.ReflinkMode{engine.ReflinkAuto, engine.ReflinkNever}).Draw(t, "reflink"),
 		Sparse:    rapid.SampledFrom([]engine.SparseMode{engine.SparseAuto, engine.SparseAlways, engine.SparseNever}).Draw(t, "sparse"),
 		Preserve:  metadata.PreserveAll,

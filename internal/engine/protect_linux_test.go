@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -40,7 +41,7 @@ func TestProtectReplacesOnlyFilesOfAnInterruptedRun(t *testing.T) {
 			write(t, src, "file", []byte(whole), since)
 			write(t, src, "z", []byte("z"), since)
 			o := options(src, dst)
-			o.Policy, o.Sync, o.Workers, o.FailFast = PolicyProtect, SyncEnd, 1, true
+			o.Policy, o.Sync, o.Workers, o.FailFast = PolicyProtect, dest.SyncEnd, 1, true
 			o.FS = faultfs.New(func(op fsys.Op, name string) error {
 				if op == fsys.OpOpen && name == "z" {
 					return syscall.EIO // the run ends, and its journal stays

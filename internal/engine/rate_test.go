@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -41,7 +42,7 @@ func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
 				now := counts.Bytes.Load() - unread
 				last, most = now, max(most, now-last)
 			}
-			o := sweepOptions(src, []string{dst}, SyncNone)
+			o := sweepOptions(src, []string{dst}, dest.SyncNone)
 			o.Policy = c.policy
 			o.FS = &fsys.FS{Fault: func(fsys.Call) error { look(); return nil }}
 			runCounted(t, o, counts)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -26,7 +27,7 @@ func (r *run) sendResult(e *entry) {
 		t := p.result
 		t.reason = r.reason(e, p)
 		t.ignored = e.kind == fsys.Regular && r.histories.ignores(p.target, e.path)
-		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.syncEach
+		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.SyncEach
 		switch t.done {
 		case outConflict:
 			r.conflict(p.target, e.path, t.conflict)
@@ -114,7 +115,7 @@ func (r *run) failTarget(t *target, path string, stage failure.Stage, err error)
 	if t.isDropped() || errors.Is(err, errReported) {
 		return
 	}
-	if unflushed, ok := errors.AsType[*flushError](err); ok {
+	if unflushed, ok := errors.AsType[*dest.FlushError](err); ok {
 		t.drop(r, path, unflushed)
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -29,9 +30,9 @@ func (t *target) openLog(r *run) error {
 		Terms:           r.opts.logTerms(),
 		Hashes:          r.opts.Hashes,
 		KeepTimes:       r.opts.Preserve&metadata.PreserveTimes != 0,
-		Durable:         r.opts.Sync != SyncNone,
+		Durable:         r.opts.Sync != dest.SyncNone,
 		ManifestDigests: t.manifestDigests,
-		TimeStamps:      t.fileSystems.timeStamps,
+		TimeStamps:      t.timeStamps,
 	}
 	var warnings []error
 	if r.opts.DryRun {
@@ -81,14 +82,16 @@ func (t *target) manifestDigests() (digests []string, err error) {
 
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.
-func (f *fileSystems) timeStamps(device uint64) (t resume.TimeStamps, ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	s, ok := f.mu.met[device]
-	if ok {
-		t = s.timeStamps()
+func (t *target) timeStamps(device uint64) (stamps resume.TimeStamps, ok bool) {
+	s := t.fileSystems.On(device)
+	if s == nil {
+		return stamps, false
 	}
-	return t, ok
+	return timeStampsOf(s), true
+}
+
+func timeStampsOf(s *dest.FileSystem) resume.TimeStamps {
+	return resume.TimeStamps{ChangeTimes: s.ChangeTimes, Granularity: s.Granularity, Slack: s.Slack}
 }
 
 // reportLog reports, once, that the log of a destination has failed.
@@ -104,7 +107,7 @@ func (r *run) reportLog(t *target) {
 		t.drop(r, "", errors.New(err.Error())) // drop adds the free space of the destination to an error that wraps ENOSPC
 	case fsys.DestinationLost(err):
 		t.drop(r, "", err)
-	case !inPlan && t.system != nil && t.system.sharesSyncErrors: // the error may be about the files that the log lists
+	case !inPlan && t.fileSystems.Root() != nil && t.fileSystems.Root().SharesSyncErrors(): // the error may be about the files that the log lists
 		t.dropFlushFailed(r, "", err)
 	case !t.isDropped():
 		r.failEnd(t, failure.StageJournal, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -74,7 +75,7 @@ func TestCheckpointRefused(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "it refuses to flush a file system")
 	source, files := manyFiles(t)
-	o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}, SyncEnd)
+	o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "1"), filepath.Join(t.TempDir(), "2")}, dest.SyncEnd)
 	var refused atomic.Bool
 	sys := faultfs.New(func(op fsys.Op, name string) error {
 		switch {
@@ -114,7 +115,7 @@ func TestCheckpointRefusedIsNotRetried(t *testing.T) {
 	linuxOnly(t, "it refuses to flush a file system")
 	source, files := manyFiles(t)
 	for _, refusal := range []error{syscall.EIO, syscall.ENOSPC} {
-		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
+		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, dest.SyncEnd)
 		var refused atomic.Bool
 		var again atomic.Int64
 		sys := faultfs.New(func(op fsys.Op, name string) error {
@@ -183,7 +184,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 	linuxOnly(t, "it waits for the flush of a file system")
 	source, files := manyFiles(t)
 	for _, failing := range []fsys.Op{fsys.OpSync, fsys.OpWrite} {
-		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, SyncEnd)
+		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, dest.SyncEnd)
 		var flushed, refused atomic.Bool
 		sys := faultfs.New(func(op fsys.Op, name string) error {
 			switch {
@@ -252,7 +253,7 @@ func TestAJournalThatCannotBeReadStays(t *testing.T) {
 func TestAStoppedRunHasSyncedTheFilesThatItLists(t *testing.T) {
 	t.Parallel()
 	source, files := manyFiles(t)
-	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 		o := sweepOptions(source, []string{filepath.Join(t.TempDir(), "dst")}, sync)
 		ctx, cancel := context.WithCancel(t.Context())
 		var stopped, refused atomic.Bool
@@ -272,7 +273,7 @@ func TestAStoppedRunHasSyncedTheFilesThatItLists(t *testing.T) {
 		require.True(t, refused.Load(), "nothing was forced")
 		log, err := os.ReadFile(logs(t, o.Targets[0])[0])
 		require.NoError(t, err)
-		if sync == SyncEnd {
+		if sync == dest.SyncEnd {
 			require.NotContains(t, string(log), " c ", "a checkpoint that did not take place")
 			require.NotZero(t, zeroAll(t, o.Targets[0], files))
 		}
@@ -291,7 +292,7 @@ func TestWithoutSyncTheJournalRecordsNothing(t *testing.T) {
 		write(t, source, name, files[name], since)
 	}
 	o := largeOptions(source, filepath.Join(t.TempDir(), "dst"))
-	o.Sync, o.DirtyWindow = SyncNone, DirtyWindowOff
+	o.Sync, o.DirtyWindow = dest.SyncNone, DirtyWindowOff
 	o.Hashes = nil // so that only the journal shows that the files may be incomplete
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
 		if op == fsys.OpSync || op == fsys.OpSyncFS || op == fsys.OpSyncDrive || op == fsys.OpWriteback {

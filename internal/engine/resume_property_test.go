@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -33,7 +34,7 @@ func TestPropertyResume(t *testing.T) {
 	checkNew(t, 12, func(t *rapid.T) {
 		c := newTrial(t, top)
 		defer c.remove()
-		c.options.Sync = rapid.SampledFrom([]engine.SyncMode{engine.SyncEnd, engine.SyncEnd, engine.SyncFile, engine.SyncNone}).Draw(t, "sync")
+		c.options.Sync = rapid.SampledFrom([]dest.SyncMode{dest.SyncEnd, dest.SyncEnd, dest.SyncFile, dest.SyncNone}).Draw(t, "sync")
 		c.options.Policy = rapid.SampledFrom([]engine.Policy{engine.PolicyDefault, engine.PolicyChecksum, engine.PolicyAlways}).Draw(t, "policy")
 		tree := c.tree(2)
 		if rapid.IntRange(0, 7).Draw(t, "large") == 0 { // one that is continued in its middle

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -47,7 +48,7 @@ func TestCollectorDoesNotWaitForItself(t *testing.T) {
 		return nil
 	})
 	o := stopClock(options(src, dst)) // who writes the log else
-	o.Sync = SyncEnd
+	o.Sync = dest.SyncEnd
 	o.Workers = 8
 	o.FS = sys
 	out := watched(t, o)
@@ -80,7 +81,7 @@ func TestNoCheckpointAfterASyncErrorReportedElsewhere(t *testing.T) {
 		return nil
 	})
 	o := options(src, dst)
-	o.Sync = SyncEnd
+	o.Sync = dest.SyncEnd
 	o.BlockSize = 0
 	o.BytesPerSecond = 24 << 20
 	o.FS = sys
@@ -116,7 +117,7 @@ func TestCheckpointsFromTheFutureAreIgnored(t *testing.T) {
 		root.Close()
 		require.NoError(t, err)
 		o := options(src, dst)
-		o.Sync = SyncEnd
+		o.Sync = dest.SyncEnd
 		real, err := filepath.EvalSymlinks(src)
 		require.NoError(t, err)
 		require.NoError(t, os.Mkdir(filepath.Join(dst, resume.JournalName("")), 0o700))
@@ -155,7 +156,7 @@ func TestListedFileInAnExchangedDirectory(t *testing.T) {
 	write(t, src, "dir/f", []byte("AAAA"), since)
 	write(t, src, "z", treetest.Pattern(100, 1), since)
 	o := options(src, dst)
-	o.Sync = SyncEnd
+	o.Sync = dest.SyncEnd
 	o.FailFast = true
 	sys := faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "z" {

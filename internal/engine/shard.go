@@ -132,7 +132,7 @@ func checkSource(plan *shard.Plan, source *fsys.Dir, given string) error {
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(given), route.Reason(err))
 	}
-	finder := newFinder(source)
+	finder := fsys.NewFinder(source, fsys.FinderLimit())
 	defer finder.Close()
 	found := 0
 	for _, s := range plan.Sample {

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -116,7 +117,7 @@ func wholeManifest(t testing.TB, src string) string {
 func TestAKilledAttemptIsContinued(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever} {
-		for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+		for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 			t.Run(fmt.Sprint(policy, " ", sync), func(t *testing.T) {
 				t.Parallel()
 				src, base := newShardSource(t)
@@ -250,7 +251,7 @@ func TestAnInterruptedAttemptIsContinuedAtOnce(t *testing.T) {
 	content := treetest.Pattern(resume.LeastPartial+resume.MarkEvery*3, 1)
 	write(t, src, "d/large", content, longAgo)
 	write(t, src, "small", []byte("small"), longAgo)
-	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o := sweepOptions(src, []string{dst}, dest.SyncEnd)
 	o.BlockSize = 1 << 20
 	o.Memory = 16 << 20
 	o.checkEvery = time.Millisecond
@@ -281,7 +282,7 @@ func TestThePartialFileOfALivingProcessIsNotContinued(t *testing.T) {
 	base := treetest.MemoryDir(t)
 	src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
 	write(t, src, "d/large", treetest.Pattern(resume.LeastPartial+resume.MarkEvery*3, 1), longAgo)
-	o := sweepOptions(src, []string{dst}, SyncEnd)
+	o := sweepOptions(src, []string{dst}, dest.SyncEnd)
 	o.BlockSize = 1 << 20
 	o.Memory = 16 << 20
 	o.checkEvery = time.Millisecond
@@ -333,7 +334,7 @@ func (o *runReport) messages(text string) (n int) {
 // next attempt completes it in any case.
 func TestFailedOperationsOfATask(t *testing.T) {
 	t.Parallel()
-	for _, sync := range []SyncMode{SyncEnd, SyncFile} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
 		t.Run(sync.String(), func(t *testing.T) {
 			t.Parallel()
 			src, base := newShardSource(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -29,7 +30,7 @@ func TestATaskDoesLittleInWhatAllTasksShare(t *testing.T) {
 	write(t, src, "a/1", []byte("1"), longAgo)
 	write(t, src, "b/2", []byte("2"), longAgo)
 	require.NoError(t, os.Mkdir(shared, 0o755))
-	c := planCopyIn(t, filepath.Join(shared, "plan"), sweepOptions(src, []string{dst}, SyncEnd), 1, nil)
+	c := planCopyIn(t, filepath.Join(shared, "plan"), sweepOptions(src, []string{dst}, dest.SyncEnd), 1, nil)
 	c.dead = time.Hour                          // it does not renew its counter
 	disk, err := faultfs.NewDisk(shared, false) // as on a network file system
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 )
@@ -21,7 +22,7 @@ func TestATaskOfAPlanOnAFullDisk(t *testing.T) {
 	src, base := newShardSource(t)
 	want := wholeManifest(t, src)
 	for _, cause := range []syscall.Errno{syscall.ENOSPC, syscall.EIO} {
-		c := planCopy(t, sweepOptions(src, []string{base + cause.Error()}, SyncNone), 1, nil)
+		c := planCopy(t, sweepOptions(src, []string{base + cause.Error()}, dest.SyncNone), 1, nil)
 		full := &fsys.FS{Fault: faultfs.When(func(call fsys.Call) bool {
 			return (call.Op == fsys.OpCreate || call.Op == fsys.OpMkdir) && strings.HasPrefix(call.Path, c.path)
 		}, faultfs.Fail(cause))}
@@ -44,7 +45,7 @@ func TestATaskWhoseLogCannotBeWritten(t *testing.T) {
 	want := wholeManifest(t, src)
 	logDir := filepath.Join("work", "00000", "000001") + filepath.FromSlash("/./")
 	for _, cause := range []syscall.Errno{syscall.ENOSPC, syscall.EIO} {
-		c := planCopy(t, sweepOptions(src, []string{base + cause.Error()}, SyncEnd), 1, nil)
+		c := planCopy(t, sweepOptions(src, []string{base + cause.Error()}, dest.SyncEnd), 1, nil)
 		var begun atomic.Bool
 		full := &fsys.FS{Fault: func(call fsys.Call) error {
 			begun.Store(begun.Load() || call.Op == fsys.OpRead && strings.HasPrefix(call.Path, src))

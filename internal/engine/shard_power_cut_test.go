@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -23,12 +24,12 @@ import (
 func TestATaskAfterAPowerCut(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		sync       SyncMode
+		sync       dest.SyncMode
 		flushesAll bool // one call flushes the whole device
 	}{
-		"end":                  {SyncEnd, true},
-		"end, each separately": {SyncEnd, false},
-		"file":                 {SyncFile, false},
+		"end":                  {dest.SyncEnd, true},
+		"end, each separately": {dest.SyncEnd, false},
+		"file":                 {dest.SyncFile, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

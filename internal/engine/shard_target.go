@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
@@ -97,8 +98,8 @@ func (t *target) openTaskLog(r *run, k *task) error {
 		Terms:      r.opts.logTerms(),
 		Hashes:     r.opts.Hashes,
 		KeepTimes:  r.opts.Preserve&metadata.PreserveTimes != 0,
-		Durable:    r.opts.Sync != SyncNone,
-		TimeStamps: t.fileSystems.timeStamps,
+		Durable:    r.opts.Sync != dest.SyncNone,
+		TimeStamps: t.timeStamps,
 	})
 	if err != nil {
 		return fmt.Errorf("the log of the task: %w", err)
@@ -146,7 +147,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 			continue
 		}
 		t := dd.target
-		t.syncList.addDir(d.Path())
+		t.syncList.AddDir(d.Path())
 		if r.ctx.Err() == nil {
 			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
 				r.failTarget(t, d.Path(), failure.StageJournal, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -34,7 +35,7 @@ func TestASyncErrorThatMayBeAboutAnotherFile(t *testing.T) {
 					write(t, dst, name, content, since.AddDate(0, 0, 1)) // compared, and synced with its new time
 				}
 			}
-			o := sweepOptions(src, []string{dst}, SyncFile)
+			o := sweepOptions(src, []string{dst}, dest.SyncFile)
 			o.sharesSyncErrors = func(*fsys.Dir) bool { return true }
 			o.Policy = PolicyChecksum
 			var met, failed atomic.Bool // the file 10, whose sync fails

@@ -72,7 +72,7 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	finders := make([]*fsys.Finder, len(tight)) // nil for a new destination
 	for i, t := range tight {
 		if t.root != nil && !t.created {
-			finders[i] = newFinder(t.root)
+			finders[i] = fsys.NewFinder(t.root, fsys.FinderLimit())
 			defer finders[i].Close()
 		}
 	}
@@ -147,7 +147,7 @@ func (r *run) withSpace(t *target, path string, err error) error {
 	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
 		return err
 	}
-	find := newFinder(t.root)
+	find := fsys.NewFinder(t.root, fsys.FinderLimit())
 	defer find.Close()
 	dir, _, findErr := find.Parent(path)
 	if findErr != nil {

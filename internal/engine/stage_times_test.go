@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -74,12 +75,12 @@ func TestTimeOfEachStage(t *testing.T) {
 		},
 		"forcing each file": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSync },
-			change: func(o *Options) { o.Sync = SyncFile },
+			change: func(o *Options) { o.Sync = dest.SyncFile },
 			place:  "destination", target: 0, // each file, the directories and the manifest
 		},
 		"flushing": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
-			change: func(o *Options) { o.Sync = SyncEnd },
+			change: func(o *Options) { o.Sync = dest.SyncEnd },
 			place:  "destination", target: 0, stage: "flush",
 		},
 		"reading back": {
@@ -102,7 +103,7 @@ func TestTimeOfEachStage(t *testing.T) {
 		"both destinations": {
 			slow: func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
 			change: func(o *Options) {
-				o.Sync, o.Targets = SyncEnd, append(o.Targets, o.Targets[0]+"-2")
+				o.Sync, o.Targets = dest.SyncEnd, append(o.Targets, o.Targets[0]+"-2")
 			},
 			place: "destination", target: -1, stage: "flush",
 		},

@@ -11,10 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
+
+// fewEntries is the limit of dest.SyncList.
+const fewEntries = 16
 
 // A run over few files does not flush the whole file system: that would wait for the data
 // of other programs. More files, and what cannot be synced separately, need that flush.
@@ -61,7 +65,7 @@ func TestFewFilesAreSyncedSeparately(t *testing.T) {
 				return nil
 			}
 			o := options(src, filepath.Join(base, "dst"))
-			o.Sync = SyncEnd
+			o.Sync = dest.SyncEnd
 			for i, want := range []bool{c.new, c.again} {
 				flushes.Store(0)
 				o.FS = &fsys.FS{Disk: disk, Fault: count}

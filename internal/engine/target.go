@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
@@ -42,7 +43,6 @@ type target struct {
 	checkpointsEnded chan struct{} // closed when no more checkpoints are made
 	checkpointers    sync.WaitGroup
 	deviceFailed     atomic.Bool // failEnd has reported that the device failed
-	flushFailed      atomic.Bool // some data did not reach the device, so no file counts as durable
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // if finished: closeTarget keeps the journal
@@ -51,13 +51,10 @@ type target struct {
 	madeByPlan       bool        // a task of the plan that is merged has made root
 	keepJournal      atomic.Bool // something was not synced, or not removed: the journal stays
 
-	syncList    syncList    // what flush may sync one by one
-	fileSystems fileSystems // found so far: root's, and those that are mounted below it
-	system      *fileSystem // root's; nil in a dry run if root does not exist
+	syncList    dest.SyncList    // what flush may sync one by one
+	fileSystems dest.FileSystems // found so far: root's, and those that are mounted below it
 
-	wholeFS     bool    // flush file systems completely, where syncfs is reliable
-	drivesLater bool    // separate syncs leave the write caches of the drives to syncDrives
-	id          fsys.ID // of root
+	id fsys.ID // of root
 
 	leftAlone *nameSet // paths of conflicts of the attempt whose finish record a task replaces; nil for none
 
@@ -135,21 +132,11 @@ func (t *target) warn(r *run, kind string, err error) {
 
 // flush flushes to the device everything that was written.
 func (t *target) flush(r *run) error {
-	if r.opts.Sync == SyncNone {
+	if r.opts.Sync == dest.SyncNone {
 		return nil
 	}
-	// The run needs this flush even if every file was synced separately, because symbolic links
-	// cannot be synced.
-	if t.Name == "" && t.root.SyncFSReliable() {
-		done, err := t.syncList.sync(t.root)
-		if err != nil {
-			return err
-		}
-		if !done {
-			return t.syncFS()
-		}
-	}
-	if err := t.syncMounts(); err != nil {
+	whole, err := t.fileSystems.Flush(&t.syncList)
+	if whole || err != nil {
 		return err
 	}
 	if err := t.root.Sync(); err != nil {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -160,7 +161,7 @@ func (t *target) openExisting(r *run) error {
 	}
 	if !t.rootOurs && (t.created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
 		t.rootOurs = true
-		if err := resume.MarkRoot(t.root, name, r.opts.Sync != SyncNone); err != nil {
+		if err := resume.MarkRoot(t.root, name, r.opts.Sync != dest.SyncNone); err != nil {
 			return inStep("the journal cannot be written", err)
 		}
 	}
@@ -188,10 +189,15 @@ func (t *target) probe(r *run) error {
 	if err != nil {
 		return inStep("it cannot be examined", err)
 	}
-	t.drivesLater = r.opts.Sync == SyncEnd
-	t.wholeFS = r.opts.Sync != SyncFile && t.Name == "" && t.root.SyncFSReliable()
 	t.id = info.ID
-	t.system, err = t.findFileSystem(r, t.root, info)
+	var probe *fsys.Pending
+	if t.log != nil && fsys.WritesMoveTimes { // other tasks have to wait while a task creates or removes an entry of the root
+		probe = t.log.Clock()
+	}
+	err = t.fileSystems.Open(dest.Settings{
+		Rules: &r.metadata.Rules, Sync: r.opts.Sync, DryRun: r.opts.DryRun, File: t.Name != "",
+		SharesSyncErrors: r.opts.sharesSyncErrors, Report: func(kind string, err error) { t.warn(r, kind, err) },
+	}, t.root, info, probe)
 	return inStep("no file can be made in it", err)
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
@@ -322,7 +323,7 @@ func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 	write(t, src, "file", []byte("whole"), since)
 	write(t, src, "z", []byte("z"), since)
 	o := options(src, dst)
-	o.Sync, o.Workers, o.FailFast = SyncEnd, 1, true
+	o.Sync, o.Workers, o.FailFast = dest.SyncEnd, 1, true
 	o.FS = faultfs.New(func(op fsys.Op, name string) error {
 		if op == fsys.OpOpen && name == "z" {
 			return syscall.EIO // the run ends, and its journal stays

@@ -17,7 +17,7 @@ func (r *run) reportUnflushed(t *target, err error) {
 	if log == nil || err != nil {
 		return // errors of the log are reported separately
 	}
-	finder := newFinder(t.root)
+	finder := fsys.NewFinder(t.root, fsys.FinderLimit())
 	defer finder.Close()
 	for path, err := range log.Loose() {
 		if err != nil {

@@ -140,7 +140,7 @@ func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) b
 	case there.Size != source.Size:
 		return true
 	case r.opts.Preserve&metadata.PreserveTimes != 0:
-		return !t.fileSystems.timeStampsIn(dir).SameTime(there.Mtime, source.Mtime)
+		return !t.fileSystems.SameTime(dir, there.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(r.begun) >= 0
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -64,7 +65,7 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 		data += int64(size)
 	}
 	var during int64
-	run := func(mode VerifyMode, sync SyncMode, source, target string) TargetSummary {
+	run := func(mode VerifyMode, sync dest.SyncMode, source, target string) TargetSummary {
 		c := &counters.Set{}
 		begun := int64(-1)
 		sys := faultfs.New(func(fsys.Op, string) error {
@@ -84,9 +85,9 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 	}
 	copied := filepath.Join(disk, "copied")
 	idle := read()
-	run(VerifyOff, SyncEnd, memory, copied)
+	run(VerifyOff, dest.SyncEnd, memory, copied)
 	require.Less(t, read()-idle, data/2, "or this tests nothing: it is in memory")
-	for _, sync := range []SyncMode{SyncEnd, SyncFile, SyncNone} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile, dest.SyncNone} {
 		for range 2 { // copied, skipped
 			s := run(VerifyDest, sync, memory, filepath.Join(disk, sync.String()))
 			require.EqualValues(t, len(sizes), s.Verified)
@@ -95,12 +96,12 @@ func TestVerifyReadsTheDevice(t *testing.T) {
 		}
 		require.NoError(t, os.RemoveAll(filepath.Join(disk, sync.String())))
 	}
-	s := run(VerifyFull, SyncEnd, copied, filepath.Join(disk, "full"))
+	s := run(VerifyFull, dest.SyncEnd, copied, filepath.Join(disk, "full"))
 	require.Zero(t, s.Cached)
 	require.GreaterOrEqual(t, during, 2*data)
 
 	inMemory := filepath.Join(filepath.Dir(memory), "dst")
-	s = run(VerifyFull, SyncEnd, copied, inMemory)
+	s = run(VerifyFull, dest.SyncEnd, copied, inMemory)
 	require.EqualValues(t, len(sizes), s.Cached, "the destination's, that is; no device is behind it")
 	require.Equal(t, s.Verified, s.Cached)
 	require.GreaterOrEqual(t, during, data, "the source's device")

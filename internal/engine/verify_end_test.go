@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -136,7 +137,7 @@ func TestNothingIsReadBackThatIsNotDurable(t *testing.T) {
 		return nil
 	})
 	o := verifying(VerifyDest, src, targets...)
-	o.Sync = SyncEnd
+	o.Sync = dest.SyncEnd
 	o.FS = sys
 	out := runReported(t, o)
 	require.True(t, failed)

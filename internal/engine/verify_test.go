@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -37,7 +38,7 @@ func TestVerifyFindsContentThatWasNotWritten(t *testing.T) {
 		write(t, src, name, treetest.Pattern(bigSize, name[len(name)-1]), since)
 	}
 	require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
-	for _, sync := range []SyncMode{SyncEnd, SyncFile, SyncNone} {
+	for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile, dest.SyncNone} {
 		targets := []string{filepath.Join(dir, "one"+sync.String()), filepath.Join(dir, "two"+sync.String())}
 		o := verifying(VerifyDest, src, targets...)
 		o.Sync = sync

@@ -158,7 +158,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 			dd.close()
 			continue
 		}
-		dd.target.syncList.addDir(d.Path())
+		dd.target.syncList.AddDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
@@ -179,11 +179,11 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 // syncLeft syncs a complete directory if directories on its file system are synced separately. The
 // root is synced when the destination is flushed.
 func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
-	if dd.parent == nil || !dd.system.syncEach || r.ctx.Err() != nil {
+	if dd.parent == nil || !dd.system.SyncEach || r.ctx.Err() != nil {
 		return
 	}
 	t := dd.target
-	if err := t.sync(dir); err != nil {
+	if err := t.fileSystems.SyncOne(dir); err != nil {
 		t.dropFlushFailed(r, dd.src.Path(), err)
 		return
 	}

@@ -45,6 +45,10 @@ type Finder struct {
 // must Close it, which does not close root.
 func NewFinder(root *Dir, limit int) *Finder { return &Finder{root: root, limit: max(limit, 1)} }
 
+// FinderLimit returns a limit for NewFinder that leaves most of the descriptors of the process to
+// others.
+func FinderLimit() int { return min(max(OpenLimit()/16, 2), 64) }
+
 // Close closes the directories that are open.
 func (f *Finder) Close() { f.closeFrom(0) }
 

@@ -1,9 +1,10 @@
-package engine
+package dest
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -44,7 +46,7 @@ func TestAGuessIsTheCoarsestUnlessTheChangeTimeIsFiner(t *testing.T) {
 
 // metTarget has a root and three directories below it, of which a test says which file
 // systems they are on.
-func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir) {
+func metTarget(t *testing.T) (sys *fsys.FS, d *FileSystems, dirs []*fsys.Dir) {
 	t.Helper()
 	path := treetest.MemoryDir(t)
 	sys = &fsys.FS{}
@@ -58,12 +60,14 @@ func metTarget(t *testing.T) (sys *fsys.FS, r *run, d *target, dirs []*fsys.Dir)
 		t.Cleanup(func() { dir.Close() })
 		dirs = append(dirs, dir)
 	}
-	r = &run{opts: &Options{sharesSyncErrors: (*fsys.Dir).SharesSyncErrors}, collector: &collector{messages: make(chan message, 10)}}
-	d = &target{root: root, wholeFS: root.SyncFSReliable()}
-	d.system, err = d.findFileSystem(r, root, on(t, root, 1))
-	require.NoError(t, err)
-	t.Cleanup(d.fileSystems.close)
-	return sys, r, d, dirs
+	d = &FileSystems{}
+	require.NoError(t, d.Open(testSettings(), root, on(t, root, 1), nil))
+	t.Cleanup(d.Close)
+	return sys, d, dirs
+}
+
+func testSettings() Settings {
+	return Settings{Rules: &metadata.Rules{}, SharesSyncErrors: (*fsys.Dir).SharesSyncErrors, Report: func(string, error) {}}
 }
 
 // on describes dir as one on another device.
@@ -84,15 +88,15 @@ func countCreated(sys *fsys.FS) *atomic.Int64 {
 
 func TestEachFileSystemIsProbedOnce(t *testing.T) {
 	t.Parallel()
-	sys, r, d, dirs := metTarget(t)
-	require.True(t, d.system.probed)
+	sys, d, dirs := metTarget(t)
+	require.True(t, d.Root().probed)
 	made := countCreated(sys)
 	infos := []fsys.Info{on(t, dirs[0], 1), on(t, dirs[1], 2), on(t, dirs[2], 2)}
-	systems := make([]*fileSystem, 30)
+	systems := make([]*FileSystem, 30)
 	errs := make([]error, len(systems))
 	var all sync.WaitGroup
 	for i := range systems {
-		all.Go(func() { systems[i], errs[i] = d.findFileSystem(r, dirs[i%3], infos[i%3]) })
+		all.Go(func() { systems[i], errs[i] = d.Find(dirs[i%3], infos[i%3]) })
 	}
 	all.Wait()
 	require.NoError(t, errors.Join(errs...))
@@ -100,12 +104,12 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 	for i, s := range systems {
 		require.Same(t, systems[i%3], s)
 	}
-	require.Same(t, d.system, systems[0])
+	require.Same(t, d.Root(), systems[0])
 	require.Same(t, systems[1], systems[2])
-	require.NotSame(t, d.system, systems[1])
-	require.Zero(t, d.system.slack)
-	require.GreaterOrEqual(t, systems[1].slack, tick)
-	require.Len(t, d.fileSystems.all(), 2)
+	require.NotSame(t, d.Root(), systems[1])
+	require.Zero(t, d.Root().Slack)
+	require.GreaterOrEqual(t, systems[1].Slack, tick)
+	require.Len(t, d.all(), 2)
 	for _, dir := range dirs {
 		list, err := dir.List()
 		require.NoError(t, err)
@@ -117,23 +121,25 @@ func TestEachFileSystemIsProbedOnce(t *testing.T) {
 // system is met in which something can.
 func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 	t.Parallel()
-	linuxOnly(t, "Windows keeps times in units of 100 ns")
-	sys, r, d, dirs := metTarget(t)
+	if runtime.GOOS != "linux" {
+		t.Skip("Windows keeps times in units of 100 ns")
+	}
+	sys, d, dirs := metTarget(t)
 	sys.Fault = faultfs.OnOp(faultfs.Fail(syscall.EROFS), fsys.OpCreate)
 	info := on(t, dirs[0], 2)
 	info.Ctime.Nsec = 0
-	guessed, err := d.findFileSystem(r, dirs[0], info)
+	guessed, err := d.Find(dirs[0], info)
 	require.NoError(t, err)
 	require.False(t, guessed.probed)
-	require.False(t, guessed.changeTimes)
+	require.False(t, guessed.ChangeTimes)
 	require.EqualValues(t, coarsest, guessed.Granularity)
 	made := countCreated(sys)
-	probed, err := d.findFileSystem(r, dirs[1], on(t, dirs[1], 2))
+	probed, err := d.Find(dirs[1], on(t, dirs[1], 2))
 	require.NoError(t, err)
 	require.True(t, probed.probed)
 	require.EqualValues(t, 1, probed.Granularity)
 	require.Same(t, guessed.dir, probed.dir, "it is flushed through one descriptor")
-	again, err := d.findFileSystem(r, dirs[0], info)
+	again, err := d.Find(dirs[0], info)
 	require.NoError(t, err)
 	require.Same(t, probed, again)
 	require.EqualValues(t, 1, made.Load())
@@ -141,19 +147,17 @@ func TestAFileSystemThatCannotBeProbedIsGuessed(t *testing.T) {
 
 func TestADryRunProbesNothing(t *testing.T) {
 	t.Parallel()
-	sys, _, _, dirs := metTarget(t)
-	r := &run{opts: &Options{DryRun: true}}
-	d := &target{root: dirs[0]}
+	sys, _, dirs := metTarget(t)
+	d, dry := &FileSystems{}, testSettings()
+	dry.DryRun = true
 	made := countCreated(sys)
-	var err error
-	d.system, err = d.findFileSystem(r, dirs[0], on(t, dirs[0], 1))
-	require.NoError(t, err)
+	require.NoError(t, d.Open(dry, dirs[0], on(t, dirs[0], 1), nil))
 	mount := on(t, dirs[1], 2)
 	mount.Ctime.Nsec = 0
-	s, err := d.findFileSystem(r, dirs[1], mount)
+	s, err := d.Find(dirs[1], mount)
 	require.NoError(t, err)
 	require.EqualValues(t, coarsest, s.Granularity)
-	again, err := d.findFileSystem(r, dirs[2], on(t, dirs[2], 2))
+	again, err := d.Find(dirs[2], on(t, dirs[2], 2))
 	require.NoError(t, err)
 	require.Same(t, s, again)
 	require.Nil(t, s.dir, "nothing is flushed")
@@ -164,7 +168,7 @@ func TestADryRunProbesNothing(t *testing.T) {
 // that can be relied on.
 func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
 	t.Parallel()
-	_, r, d, dirs := metTarget(t)
+	_, d, dirs := metTarget(t)
 	for i, c := range []struct {
 		sync  SyncMode
 		whole bool
@@ -175,10 +179,36 @@ func TestFilesAreSyncedSeparatelyWhereNoFlushIsReliable(t *testing.T) {
 		{SyncFile, false, true},
 		{SyncNone, false, false},
 	} {
-		r.opts.Sync, d.wholeFS = c.sync, c.whole
-		s, err := d.findFileSystem(r, dirs[0], on(t, dirs[0], uint64(10+i)))
+		d.Sync, d.whole = c.sync, c.whole
+		s, err := d.Find(dirs[0], on(t, dirs[0], uint64(10+i)))
 		require.NoError(t, err)
-		require.Equal(t, c.want, s.syncEach, "%+v", c)
+		require.Equal(t, c.want, s.SyncEach, "%+v", c)
 		require.False(t, s.sharesSyncErrors, "this is no FUSE file system")
 	}
+}
+
+// The drives of file systems that are mounted in the destination are flushed too, where files
+// are synced separately.
+func TestDrivesOfMountsAreFlushed(t *testing.T) {
+	t.Parallel()
+	flushed := 0
+	root, err := faultfs.New(func(op fsys.Op, _ string) error {
+		if op == fsys.OpSyncDrive {
+			flushed++
+		}
+		return nil
+	}).OpenRoot(t.TempDir())
+	require.NoError(t, err)
+	defer root.Close()
+	d := &FileSystems{root: root, drivesLater: true}
+	whole, each := &FileSystem{dir: root}, &FileSystem{dir: root, SyncEach: true}
+	d.mu.met = map[uint64]*FileSystem{0: whole}
+	require.NoError(t, d.syncDrives())
+	require.Zero(t, flushed, "the file system is flushed completely")
+	d.mu.met = map[uint64]*FileSystem{0: whole, 1: each, 2: each}
+	require.NoError(t, d.syncDrives())
+	require.Equal(t, 2, flushed)
+	d.drivesLater = false
+	require.NoError(t, d.syncDrives())
+	require.Equal(t, 2, flushed, "--sync=file has flushed them")
 }

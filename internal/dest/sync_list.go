@@ -1,4 +1,4 @@
-package engine
+package dest
 
 import (
 	"slices"
@@ -13,9 +13,9 @@ import (
 // for the data of other programs. The measurement is in docs/benchmarks.md.
 const fewEntries = 16
 
-// syncList lists the files and directories that a run has to sync at a destination when it ends, as
+// SyncList lists the files and directories that a run has to sync at a destination when it ends, as
 // long as there are few.
-type syncList struct {
+type SyncList struct {
 	mu struct {
 		sync.Mutex
 		files, dirs []string // relative to the destination's root
@@ -23,55 +23,47 @@ type syncList struct {
 	}
 }
 
-func (d *syncList) addFile(path string) { d.add(&d.mu.files, path) }
-func (d *syncList) addDir(path string)  { d.add(&d.mu.dirs, path) }
+// AddFile records a regular file that is to be synced.
+func (l *SyncList) AddFile(path string) { l.add(&l.mu.files, path) }
 
-func (d *syncList) add(list *[]string, path string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.mu.files)+len(d.mu.dirs) >= fewEntries {
-		d.mu.many = true
+// AddDir records a directory that is to be synced.
+func (l *SyncList) AddDir(path string) { l.add(&l.mu.dirs, path) }
+
+func (l *SyncList) add(list *[]string, path string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.mu.files)+len(l.mu.dirs) >= fewEntries {
+		l.mu.many = true
 	}
-	if d.mu.many {
-		d.mu.files, d.mu.dirs = nil, nil
+	if l.mu.many {
+		l.mu.files, l.mu.dirs = nil, nil
 		return
 	}
 	*list = append(*list, path)
 }
 
-// addOther records an entry that cannot be synced separately: a symbolic link, a special file,
+// AddOther records an entry that cannot be synced separately: a symbolic link, a special file,
 // or a further hard link.
-func (d *syncList) addOther() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.mu.many = true
-}
-
-// addResult records the outcome of an entry other than a directory.
-func (d *syncList) addResult(kind fsys.Kind, t targetResult) {
-	switch {
-	case t.done == outNothing || t.done == outConflict || t.done == outOwn || kind == fsys.Directory:
-	case kind == fsys.Regular && t.done != outLinked && t.done != outLeft:
-		d.addFile(t.name)
-	default:
-		d.addOther()
-	}
+func (l *SyncList) AddOther() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.many = true
 }
 
 // sync makes the files and directories durable if they are few. If it returns false without an
 // error, the caller must flush the file system instead.
-func (d *syncList) sync(root *fsys.Dir) (done bool, err error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.mu.many {
+func (l *SyncList) sync(root *fsys.Dir) (done bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.many {
 		return false, nil
 	}
-	find := newFinder(root)
+	find := fsys.NewFinder(root, fsys.FinderLimit())
 	defer find.Close()
 	// Start writeback of all files before the first sync, which then commits one transaction
 	// of the file system for all of them.
 	for _, step := range []func(*fsys.File) error{startWriteback, (*fsys.File).Sync} {
-		for _, path := range d.mu.files {
+		for _, path := range l.mu.files {
 			f, _, err := find.Open(path)
 			if err != nil {
 				return false, nil // the mode denies access, or another process has removed the file
@@ -83,8 +75,8 @@ func (d *syncList) sync(root *fsys.Dir) (done bool, err error) {
 			}
 		}
 	}
-	slices.SortFunc(d.mu.dirs, func(a, b string) int { return strings.Compare(b, a) }) // children first
-	for _, path := range d.mu.dirs {
+	slices.SortFunc(l.mu.dirs, func(a, b string) int { return strings.Compare(b, a) }) // children first
+	for _, path := range l.mu.dirs {
 		dir, _, err := find.Parent(strings.TrimPrefix(path+"/entry", "/"))
 		if err != nil {
 			return false, nil
