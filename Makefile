@@ -15,8 +15,7 @@ TEST_LIMIT ?= 40m
 PLATFORMS := \
 	linux/amd64 linux/arm64 linux/386 linux/arm linux/riscv64 \
 	darwin/amd64 darwin/arm64 \
-	windows/amd64 windows/arm64 \
-	freebsd/amd64 freebsd/arm64
+	windows/amd64 windows/arm64
 
 .DEFAULT_GOAL := build
 .PHONY: help build test check format vet lint vuln cross bench fuzz torture snapshot release clean
@@ -90,7 +89,7 @@ cross: $(addprefix cross/,$(PLATFORMS))
 # Vet type-checks the tests as well; one processor of each system will do, and one of 32
 # bits. Without paths, because releases are built so and the same packages need not be
 # built twice.
-VETTED := linux/386 darwin/arm64 windows/amd64 freebsd/amd64
+VETTED := linux/386 darwin/arm64 windows/amd64
 .PHONY: $(addprefix cross/,$(PLATFORMS))
 $(addprefix cross/,$(PLATFORMS)): cross/%:
 	@echo "cross-build $*"

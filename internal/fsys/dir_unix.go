@@ -70,7 +70,7 @@ func (o *Object) dup() (Object, error) {
 }
 
 // OpenLookup opens a directory that a user named, to open and describe entries of it by name.
-// On Linux and FreeBSD, search permission is enough. If the directory grants no more, the
+// On Linux, search permission is enough. If the directory grants no more, the
 // result cannot be listed or synced.
 func (sys *FS) OpenLookup(path string) (*Dir, error) {
 	d, err := sys.OpenRoot(path)

@@ -31,9 +31,6 @@ func (f *File) nextData(off int64) (data, hole int64, end bool, err error) {
 	if err == unix.ENXIO {
 		return 0, 0, true, nil
 	}
-	if err == unix.EINVAL { // so FreeBSD reports that the file system does not support the call
-		err = unix.ENOTSUP
-	}
 	if err != nil {
 		return 0, 0, false, err
 	}

@@ -35,7 +35,7 @@ func openNow(s *Handles) int {
 }
 
 // The path from the root down is some 27,000 bytes: PATH_MAX is 4,096 on Linux,
-// 1,024 on macOS and FreeBSD. Acquire holds the parents while it reopens.
+// 1,024 on macOS. Acquire holds the parents while it reopens.
 func TestHandlesOfADeepChain(t *testing.T) {
 	const limit = 8
 	depth := 3000

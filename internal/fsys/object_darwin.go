@@ -30,13 +30,26 @@ func (o *Object) chown(uid, gid int) error {
 	return unix.Fchown(o.fd, uid, gid)
 }
 
+// chmod sets the bits of mode that the caller may set. Linux drops setgid for a group that the
+// caller is not in, and accepts the sticky bit of a file from every user. macOS refuses the call
+// with EPERM and EFTYPE: chmod(2).
 func (o *Object) chmod(mode uint32) error {
-	return chmodAsLinux(mode, func(mode uint32) error {
-		if o.entry != "" {
-			return unix.Fchmodat(o.fd, o.entry, mode, unix.AT_SYMLINK_NOFOLLOW)
-		}
-		return unix.Fchmod(o.fd, mode)
-	})
+	err := o.fchmod(mode)
+	if err == unix.EFTYPE && mode&ModeSticky != 0 {
+		mode &^= ModeSticky
+		err = o.fchmod(mode)
+	}
+	if err == unix.EPERM && mode&ModeSetgid != 0 {
+		err = o.fchmod(mode &^ ModeSetgid)
+	}
+	return err
+}
+
+func (o *Object) fchmod(mode uint32) error {
+	if o.entry != "" {
+		return unix.Fchmodat(o.fd, o.entry, mode, unix.AT_SYMLINK_NOFOLLOW)
+	}
+	return unix.Fchmod(o.fd, mode)
 }
 
 // setTimes sets the creation time too, unless the file system has none.

@@ -67,8 +67,8 @@ func (d *Dir) createUnnamed(uint32) (*Pending, error) { return nil, errNotSuppor
 func (d *Dir) mayHaveXattrs(string) bool { return true }
 
 // CopyRange is not supported: handled is always false, and the refusal is for the pair of
-// devices. macOS has no call for it. FreeBSD has copy_file_range since 13.0, which x/sys/unix
-// lacks. Windows has one for complete files by their paths (CopyFile2).
+// devices. macOS has no call for it. Windows has one for complete files by their paths
+// (CopyFile2).
 func (f *File) CopyRange(_ *File, _, _ int64) (moved int64, handled bool, err error) {
 	err = f.lacks(OpCopyRange)
 	reach := reachOf(err)

@@ -34,7 +34,7 @@ type snapshot struct {
 // platforms are the platforms of a release, as in the names of files.
 var platforms = []string{
 	"linux_amd64", "linux_arm64", "linux_386", "linux_armv7", "linux_riscv64",
-	"darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64", "freebsd_amd64", "freebsd_arm64",
+	"darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64",
 }
 
 // TestSnapshot checks the files that make snapshot has built. SEALIFT_SNAPSHOT names their

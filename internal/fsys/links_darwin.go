@@ -1,5 +1,3 @@
-//go:build darwin || freebsd
-
 package fsys
 
 // linkTarget returns where the symbolic link leads that link has open. It reads the link by its name,
@@ -20,5 +18,5 @@ func (d *Dir) linkTarget(name string, link *Object) (string, error) {
 	return target, err
 }
 
-// followedBySystem is false: no link of these systems leads to an object without a path.
+// followedBySystem is false: no link of macOS leads to an object without a path.
 func (o *Object) followedBySystem() bool { return false }

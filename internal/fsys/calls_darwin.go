@@ -1,21 +1,13 @@
-//go:build darwin || freebsd
-
 package fsys
 
-import (
-	"runtime"
-
-	"golang.org/x/sys/unix"
-)
-
-// This file holds the calls that are the same on macOS and FreeBSD.
+import "golang.org/x/sys/unix"
 
 // systemCalls are the calls that other systems and file systems lack. Tests replace them.
 type systemCalls struct {
 	mkdir           func(dir int, name string, mode uint32) error
 	rename          func(oldDir int, oldName string, newDir int, newName string) error
 	unlink          func(dir int, name string, flags int) error
-	keepsDoubles    func(fd int) bool // nil if no file system does
+	keepsDoubles    func(fd int) bool
 	exclusiveRename func(dirfd int, oldName, newName string) error
 	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
 }
@@ -31,33 +23,14 @@ var system = systemCalls{
 
 // Memory returns how many bytes of memory the machine has; 0 if it is unknown (sysctl).
 func Memory() int64 {
-	name := "hw.physmem"
-	if runtime.GOOS == "darwin" {
-		name = "hw.memsize"
-	}
-	n, err := unix.SysctlUint64(name)
+	n, err := unix.SysctlUint64("hw.memsize")
 	if err != nil {
 		return 0
 	}
 	return int64(n)
 }
 
-// chmodAsLinux calls chmod with the bits of mode that the caller may set. Linux drops
-// setgid for a group that the caller is not in, and accepts the sticky bit of a file from
-// every user. These systems refuse the call with EPERM and EFTYPE: chmod(2).
-func chmodAsLinux(mode uint32, chmod func(mode uint32) error) error {
-	err := chmod(mode)
-	if err == unix.EFTYPE && mode&ModeSticky != 0 {
-		mode &^= ModeSticky
-		err = chmod(mode)
-	}
-	if err == unix.EPERM && mode&ModeSetgid != 0 {
-		err = chmod(mode &^ ModeSetgid)
-	}
-	return err
-}
-
-// openLeased returns EAGAIN: these systems have no leases.
+// openLeased returns EAGAIN: macOS has no leases.
 func (d *Dir) openLeased(string) (Object, error) { return Object{}, unix.EAGAIN }
 
 func (f *File) pread(p []byte, off int64) (int, error) {
@@ -79,7 +52,7 @@ func (d *Dir) Available() int64 {
 	if err := retry(func() error { return unix.Fstatfs(d.fd, &st) }); err != nil {
 		return -1
 	}
-	return max(int64(st.Bavail), 0) * int64(st.Bsize) //nolint:gosec,unconvert // the types differ between systems
+	return max(int64(st.Bavail), 0) * int64(st.Bsize) //nolint:gosec // it is small
 }
 
 // KeepsChangeTime reports whether the file system stores when a file was changed. Those of the
@@ -90,13 +63,13 @@ func (d *Dir) KeepsChangeTime() bool {
 		return false
 	}
 	switch unix.ByteSliceToString(st.Fstypename[:]) {
-	case "msdos", "exfat", "msdosfs":
+	case "msdos", "exfat":
 		return false
 	}
 	return true
 }
 
-// canNowait is false: these systems have no call that does not wait for one process only.
+// canNowait is false: macOS has no call that does not wait for one process only.
 // O_NONBLOCK would affect all processes that share the descriptor.
 const canNowait = false
 
