@@ -342,7 +342,7 @@ func (r *run) sealBags(durable []*target) {
 			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outUpToDate})
 		case r.bagIsComplete(t):
 			if err := r.seal(t); err != nil {
-				r.failEnd(t, failure.StageManifest, fmt.Errorf("%s: %w", bag.DeclarationName, err))
+				t.failEnd(failure.StageManifest, fmt.Errorf("%s: %w", bag.DeclarationName, err))
 				continue
 			}
 			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outCreated})

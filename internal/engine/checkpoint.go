@@ -4,7 +4,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -39,9 +38,9 @@ func (t *target) makeCheckpoints(r *run) {
 			continue
 		}
 		clock.At(timing.Flush, t.place())
-		if err := t.checkpoint(r, asked); err != nil {
-			t.dropFlushFailed(r, "", err)
-			r.reportUnflushed(t, err)
+		if err := t.checkpoint(asked); err != nil {
+			t.dropFlushFailed("", err)
+			t.reportUnflushed(err)
 		}
 		clock.Did(0)
 		clock.At(timing.Idle, timing.None)
@@ -50,8 +49,8 @@ func (t *target) makeCheckpoints(r *run) {
 
 // flushLog writes the buffered records of the log to its file every checkEvery. It runs in its
 // own goroutine, so that a checkpoint that waits for the device does not delay it.
-func (t *target) flushLog(r *run) {
-	ticker := time.NewTicker(r.opts.checkEvery)
+func (t *target) flushLog(every time.Duration) {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
 		select {
@@ -61,22 +60,14 @@ func (t *target) flushLog(r *run) {
 		}
 		if !t.isDropped() {
 			t.log.Flush()
-			r.reportLog(t)
+			t.reportLog()
 		}
 	}
 }
 
-// dropFlushFailed drops a destination after its device failed to take written data. Data that no
-// earlier checkpoint covers may be lost. The caller must not flush again: the kernel reports a
-// writeback error once, and success afterwards.
-func (t *target) dropFlushFailed(r *run, path string, err error) {
-	t.fileSystems.Failed.Store(true)
-	t.drop(r, path, &dest.FlushError{Err: err})
-}
-
 // checkpoint makes everything durable that was copied since the last checkpoint, and records
 // that in the log. If flush is set, it flushes the file system even if there is nothing to record.
-func (t *target) checkpoint(r *run, flush bool) error {
+func (t *target) checkpoint(flush bool) error {
 	err := t.log.Checkpoint(func(g *resume.Group) error {
 		if err := t.flushGroup(g, flush); err != nil {
 			return err
@@ -95,7 +86,7 @@ func (t *target) checkpoint(r *run, flush bool) error {
 		return nil
 	}
 	if err == nil {
-		r.reportLog(t)
+		t.reportLog()
 	}
 	return err
 }

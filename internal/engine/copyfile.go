@@ -79,7 +79,7 @@ func (r *run) startAction(e *entry, p *transfer, act action) {
 		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
 	case actLeave:
 		if p.decision.suspect && !p.content.fresh {
-			p.target.warnSuspect(r, e.path)
+			p.target.warnSuspect(e.path)
 		}
 		p.finish(targetResult{done: outLeft, content: p.content})
 	}

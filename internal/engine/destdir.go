@@ -96,7 +96,7 @@ func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
 	case destReady:
 		dir, err := dd.handle.Acquire()
 		if err != nil {
-			r.failTarget(dd.target, dd.src.Path(), failure.StageOpen, err)
+			dd.target.fail(dd.src.Path(), failure.StageOpen, err)
 			return nil, false
 		}
 		return dir, true
@@ -127,7 +127,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	up, err := dd.parent.handle.Acquire()
 	if err != nil {
-		r.failTarget(t, dd.src.Path(), failure.StageOpen, err)
+		t.fail(dd.src.Path(), failure.StageOpen, err)
 		return destRefused
 	}
 	defer dd.parent.handle.Release()
@@ -140,13 +140,13 @@ func (dd *destDir) prepare(r *run) destState {
 		}
 		return destRefused
 	case errors.As(err, &conflict):
-		r.conflict(t, dd.src.Path(), conflict)
+		t.conflict(dd.src.Path(), conflict)
 		return destRefused
 	case err != nil:
 		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
 			r.collector.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 		}
-		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
+		t.fail(dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	case dir == nil:
 		dd.fresh, dd.empty = true, true
@@ -158,7 +158,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	if err != nil {
 		dir.Close()
-		r.failTarget(t, dd.src.Path(), failure.StageCreate, err)
+		t.fail(dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	}
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
@@ -294,7 +294,7 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	t := dd.target
 	fail := func(err error) destState {
-		r.failTarget(t, dd.src.Path(), failure.StageOpen, err)
+		t.fail(dd.src.Path(), failure.StageOpen, err)
 		return destRefused
 	}
 	var err error
@@ -350,7 +350,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	err = dd.target.log.RemoveTemporaries(dir, temps)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
 		dd.target.keepJournal.Store(true)
-		r.failTarget(dd.target, dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
+		dd.target.fail(dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
 		return nil
 	}
 	return err

@@ -93,7 +93,7 @@ func (r *run) startBackground() {
 			}
 		}
 		t.checkpointers.Go(func() { t.makeCheckpoints(r) })
-		t.checkpointers.Go(func() { t.flushLog(r) })
+		t.checkpointers.Go(func() { t.flushLog(r.opts.checkEvery) })
 	}
 	var gauged []pipe.Gauged
 	for _, d := range r.devices {
@@ -135,7 +135,7 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 		return
 	}
 	path := e.path
-	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropFlushFailed(r, path, err) })
+	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropFlushFailed(path, err) })
 }
 
 // addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If

@@ -166,7 +166,9 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	for i, d := range rt.Destinations {
-		r.targets = append(r.targets, &target{Destination: d, index: i, planIndex: i, planned: r.rules.planned})
+		r.targets = append(r.targets, &target{
+			Destination: d, index: i, planIndex: i, planned: r.rules.planned, report: r.report, onDrop: r.loseTarget, totals: c,
+		})
 	}
 	r.collector = newCollector(r)
 	r.metadata = metadata.Reader{
@@ -343,7 +345,7 @@ func (r *run) close() {
 		}
 		t.fileSystems.Close()
 		t.closeBackup()
-		t.giveBack(r)
+		t.giveBack()
 		if t.handle != nil {
 			t.handle.Close()
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
-	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -77,21 +76,6 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// failEnd reports an error that concerns a whole destination. A failed device, or one that became
-// read-only, is reported only once: here, or when the destination is dropped.
-func (r *run) failEnd(t *target, stage failure.Stage, err error) {
-	if fsys.DeviceFailed(err) {
-		lost := t.lost.Load()
-		if lost != nil && fsys.DeviceFailed(*lost) || t.deviceFailed.Swap(true) {
-			return
-		}
-	}
-	if lost := t.lost.Load(); lost != nil && fsys.ReadOnly(err) && fsys.ReadOnly(*lost) {
-		return
-	}
-	r.report(event.OfFile(event.Failed, "", t.Given, stage, err))
-}
-
 // flushTarget makes everything that was copied to one destination durable. It reports an error and
 // returns false if that fails: then no file there counts as durable, and there is no manifest.
 func (r *run) flushTarget(t *target) bool {
@@ -106,11 +90,11 @@ func (r *run) flushTarget(t *target) bool {
 	if r.stopped() {
 		return false
 	}
-	err := t.flush(r)
+	err := t.flush()
 	if err != nil {
 		t.fileSystems.Failed.Store(true)
-		r.failEnd(t, failure.StageSync, err)
-		r.reportUnflushed(t, err)
+		t.failEnd(failure.StageSync, err)
+		t.reportUnflushed(err)
 		return false
 	}
 	if t.group != nil {
@@ -126,10 +110,10 @@ func (r *run) flushTarget(t *target) bool {
 	}
 	if err != nil {
 		t.fileSystems.Failed.Store(true)
-		r.failEnd(t, failure.StageSync, err)
+		t.failEnd(failure.StageSync, err)
 		return false
 	}
-	r.reportLog(t)
+	t.reportLog()
 	return !t.fileSystems.Failed.Load()
 }
 
@@ -141,7 +125,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		if t.isDropped() { // which was reported
 			return nil
 		}
-		r.failEnd(t, failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))
+		t.failEnd(failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))
 		return nil
 	}
 	complete := r.bagIsComplete(t)
@@ -150,7 +134,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	}
 	r.warnStale(t)
 	if err != nil {
-		r.failEnd(t, failure.StageManifest, err)
+		t.failEnd(failure.StageManifest, err)
 		return written
 	}
 	r.markIncomplete(t)
@@ -161,7 +145,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		err = t.certify(written)
 	}
 	if err != nil {
-		r.failEnd(t, failure.StageJournal, err)
+		t.failEnd(failure.StageJournal, err)
 		return written
 	}
 	t.finished, t.journalStays = true, stays
@@ -200,15 +184,15 @@ func (r *run) closeTarget(t *target) {
 			r.completeRoot(t, 0o700)
 		}
 		if err := t.journal.Remove(); err != nil {
-			r.failEnd(t, failure.StageJournal, err)
+			t.failEnd(failure.StageJournal, err)
 			return
 		}
 	}
-	t.giveBack(r)
+	t.giveBack()
 	r.completeRoot(t, 0)
 	if r.opts.Sync != dest.SyncNone {
 		if err := t.root.Sync(); err != nil {
-			r.failEnd(t, failure.StageSync, err)
+			t.failEnd(failure.StageSync, err)
 		}
 	}
 }
@@ -227,7 +211,7 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 		_, err = t.fileSystems.Root().Apply(&t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
-		r.failEnd(t, failure.StageMetadata, err)
+		t.failEnd(failure.StageMetadata, err)
 	}
 }
 
@@ -279,8 +263,8 @@ func (t *target) abandon(r *run) {
 	}
 	if !t.isDropped() && !t.fileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.log.WorthKeeping() {
 		t.log.RecordKept()
-		if err := t.checkpoint(r, false); err != nil {
-			t.dropFlushFailed(r, "", err)
+		if err := t.checkpoint(false); err != nil {
+			t.dropFlushFailed("", err)
 		}
 	}
 	switch {

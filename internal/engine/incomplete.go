@@ -108,7 +108,7 @@ func (r *run) markIncomplete(t *target) {
 	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != dest.SyncNone && !t.fileSystems.Failed.Load()
 	if u.Complete() {
 		if err := u.Unmark(); err != nil {
-			r.failEnd(t, failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))
+			t.failEnd(failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))
 		}
 		return
 	}

@@ -382,7 +382,7 @@ func (r *run) note(e *entry) {
 				have, err = p.dir.Lstat(p.name)
 			}
 			if err != nil { // the next name is copied, too
-				r.failTarget(p.target, e.path, failure.StageCheck, err)
+				p.target.fail(e.path, failure.StageCheck, err)
 				continue
 			}
 			l.name, l.id = p, have.ID
@@ -493,7 +493,7 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	case errors.Is(err, fs.ErrExist) && !p.exists:
 		return r.nameTaken(e, p)
 	case fsys.LinkRefused(err):
-		p.target.warn(r, "hard links", fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
+		p.target.warn("hard links", fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
 		return nil
 	case err != nil:
 		return inStage(failure.StageCreate, err)

@@ -153,7 +153,7 @@ func (r *run) checkAccepted(e *entry, p *transfer) error {
 		return nil
 	}
 	if err := p.target.catalog.Accepts(e.digests); err != nil {
-		r.mismatch(p.target, e.path, err)
+		p.target.mismatch(e.path, err)
 		return errReported
 	}
 	return nil

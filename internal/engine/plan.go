@@ -209,7 +209,7 @@ func (p *planning) openDestinations() error {
 			return err
 		}
 		if err != nil {
-			t.drop(p.run, "", err)
+			t.drop("", err)
 		}
 	}
 	return nil

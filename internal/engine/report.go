@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -30,7 +29,7 @@ func (r *run) sendResult(e *entry) {
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.SyncEach
 		switch t.done {
 		case outConflict:
-			r.conflict(p.target, e.path, t.conflict)
+			p.target.conflict(e.path, t.conflict)
 		case outNothing, outOwn, outLeft:
 		default:
 			if other, ok := p.dd.aliasFor(p.name); ok {
@@ -106,36 +105,12 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 // failTransfer reports that an entry cannot be copied to one destination.
 func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
 	p.become(stateFailed)
-	r.failTarget(p.target, e.path, stage, err)
+	p.target.fail(e.path, stage, err)
 }
 
-// failTarget reports an error at one destination, and drops the destination if the error
-// concerns more than the entry.
-func (r *run) failTarget(t *target, path string, stage failure.Stage, err error) {
-	if t.isDropped() || errors.Is(err, errReported) {
-		return
+// loseTarget ends the run if no destination is left.
+func (r *run) loseTarget() {
+	if r.targetsLeft.Add(-1) == 0 {
+		r.cancel(errNoTarget)
 	}
-	if unflushed, ok := errors.AsType[*dest.FlushError](err); ok {
-		t.drop(r, path, unflushed)
-		return
-	}
-	if gone, err := t.isGone(err); gone {
-		t.drop(r, path, err)
-		return
-	}
-	making := stage == failure.StageCreate || stage == failure.StageCommit
-	if name := path[strings.LastIndexByte(path, '/')+1:]; making && fsys.NameRefused(name, err) {
-		err = fmt.Errorf("the destination does not accept this name: %w", err)
-	}
-	r.report(event.OfFile(event.Failed, path, t.Given, stage, err))
-}
-
-// mismatch reports a file at a destination whose content does not match its expected digest.
-func (r *run) mismatch(t *target, path string, err error) {
-	r.report(event.OfFile(event.Mismatch, path, t.Given, failure.StageVerify, err))
-}
-
-// conflict reports an entry that is left unchanged at one destination because of a conflict.
-func (r *run) conflict(t *target, path string, c *conflictError) {
-	r.report(event.Event{Kind: event.Conflict, Path: path, Target: t.Given, Err: c, Hint: c.policy(), Next: c.next})
 }

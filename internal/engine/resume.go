@@ -95,7 +95,7 @@ func timeStampsOf(s *dest.FileSystem) resume.TimeStamps {
 }
 
 // reportLog reports, once, that the log of a destination has failed.
-func (r *run) reportLog(t *target) {
+func (t *target) reportLog() {
 	err := t.log.Failure()
 	inPlan := err != nil && t.log.Clock() != nil // the log of a task, on the file system of the plan
 	if inPlan {
@@ -104,13 +104,13 @@ func (r *run) reportLog(t *target) {
 	switch {
 	case err == nil:
 	case inPlan && fsys.DestinationLost(err):
-		t.drop(r, "", errors.New(err.Error())) // drop adds the free space of the destination to an error that wraps ENOSPC
+		t.drop("", errors.New(err.Error())) // drop adds the free space of the destination to an error that wraps ENOSPC
 	case fsys.DestinationLost(err):
-		t.drop(r, "", err)
+		t.drop("", err)
 	case !inPlan && t.fileSystems.Root() != nil && t.fileSystems.Root().SharesSyncErrors(): // the error may be about the files that the log lists
-		t.dropFlushFailed(r, "", err)
+		t.dropFlushFailed("", err)
 	case !t.isDropped():
-		r.failEnd(t, failure.StageJournal, err)
+		t.failEnd(failure.StageJournal, err)
 	}
 }
 
@@ -119,9 +119,9 @@ const kindSuspect = "suspect files"
 
 // warnSuspect warns, once, of files that an interrupted run may have damaged and that policy
 // "never" leaves alone.
-func (t *target) warnSuspect(r *run, path string) {
+func (t *target) warnSuspect(path string) {
 	if t.warned.add(kindSuspect) {
 		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
-		r.report(event.Event{Kind: event.Warning, Path: path, Target: t.Given, Err: err})
+		t.report(event.Event{Kind: event.Warning, Path: path, Target: t.Given, Err: err})
 	}
 }

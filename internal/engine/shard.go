@@ -291,7 +291,7 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 		arrived := slices.Contains(durable, t)
 		if arrived {
 			if err := t.checkName(); err != nil && !t.isDropped() {
-				t.drop(r, "", fmt.Errorf("the copy is no longer under this name: %w", err))
+				t.drop("", fmt.Errorf("the copy is no longer under this name: %w", err))
 			}
 		}
 		if !arrived || t.isDropped() {

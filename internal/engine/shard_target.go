@@ -27,7 +27,7 @@ func (k *task) openTargets(r *run) error {
 			return err
 		}
 		if err != nil {
-			t.drop(r, "", err)
+			t.drop("", err)
 		}
 	}
 	return nil
@@ -150,7 +150,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 		t.syncList.AddDir(d.Path())
 		if r.ctx.Err() == nil {
 			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
-				r.failTarget(t, d.Path(), failure.StageJournal, err)
+				t.fail(d.Path(), failure.StageJournal, err)
 			}
 		}
 		dd.syncLeft(r, dir)

@@ -143,7 +143,7 @@ func (r *run) needOn(t *target, total int64) (needed int64) {
 // only the second scan knows the files in it. The rest of the copy includes the file that did
 // not fit, so the space of its written part counts as free. If the path is on a file system that is
 // mounted in the destination, or if the file system has no inode left, withSpace adds only that.
-func (r *run) withSpace(t *target, path string, err error) error {
+func (t *target) withSpace(path string, err error) error {
 	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
 		return err
 	}
@@ -161,11 +161,11 @@ func (r *run) withSpace(t *target, path string, err error) error {
 		return fmt.Errorf("%w (%s free there)", err, units.Size(now))
 	}
 	free := max(t.space.available-t.createdBytes.Load(), now)
-	needed := r.counters.TotalBytes.Load() - t.presentBytes.Load()
+	needed := t.totals.TotalBytes.Load() - t.presentBytes.Load()
 	if !t.created {
 		needed = t.space.needed.Load() - t.createdBytes.Load()
 	}
-	if !r.counters.ScanDone.Load() || needed <= 0 {
+	if !t.totals.ScanDone.Load() || needed <= 0 {
 		return fmt.Errorf("%w (%s free)", err, units.Size(now))
 	}
 	if needed <= free {

@@ -44,7 +44,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
 	if device && !r.metadata.Privileged {
-		p.target.warn(r, "device nodes", errors.New("device nodes are left out; making them takes privilege"))
+		p.target.warn("device nodes", errors.New("device nodes are left out; making them takes privilege"))
 		p.finish(targetResult{done: outLeft})
 		return nil
 	}
@@ -73,7 +73,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return r.nameTaken(e, p)
 	case metadata.Refused(err) && e.kind != fsys.Symlink:
 		what := e.kind.String()
-		p.target.warn(r, what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
+		p.target.warn(what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
 		p.finish(targetResult{done: outLeft})
 		return nil
 	case fsys.Unsupported(err):

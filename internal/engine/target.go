@@ -1,9 +1,6 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -68,6 +65,9 @@ type target struct {
 	presentBytes atomic.Int64         // of all files that exist there, createdBytes included
 	shown        counters.Destination // for the progress display
 
+	report func(event.Event)     // as run.report
+	onDrop func()                // called when the destination is dropped
+	totals *counters.Set         // of the source
 	lost   atomic.Pointer[error] // why it was dropped
 	warned kindSet               // warnings that were reported: kinds of metadata, and kindSuspect
 }
@@ -82,57 +82,9 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.id.Dev)
 }
 
-// drop stops the run from writing to the destination, and reports why, once. If no
-// destination is left, the run ends.
-func (t *target) drop(r *run, path string, err error) {
-	err = r.withSpace(t, path, err)
-	if t.lost.CompareAndSwap(nil, &err) {
-		text := err.Error()
-		t.shown.Dropped.Store(&text)
-		r.report(event.Event{Kind: event.DestinationLost, Path: path, Target: t.Given, Err: err})
-		if r.targetsLeft.Add(-1) == 0 {
-			r.cancel(errNoTarget)
-		}
-	}
-}
-
-// isGone reports whether err, which an operation in the destination returned, means that the whole
-// destination is lost. The error number is not enough: XFS that has shut down returns the same
-// number as a bad sector, and a removed destination the same as a removed file.
-func (t *target) isGone(err error) (gone bool, cause error) {
-	failed := fsys.DeviceFailed(err)
-	switch {
-	case fsys.DestinationLost(err):
-		return true, err
-	case t.journal == nil || !failed && !errors.Is(err, fs.ErrNotExist) && !fsys.NotPermitted(err):
-		return false, err // without a journal it is a dry run
-	case t.checkName() != nil || failed && !t.canCreate():
-		return true, fmt.Errorf("%w, and nothing can be made there any more", err)
-	}
-	return false, err
-}
-
-// canCreate reports whether a file can be created in the destination.
-func (t *target) canCreate() bool {
-	p, err := t.root.Create(false)
-	if err == nil {
-		p.Abort()
-	}
-	return err == nil
-}
-
-func (t *target) isDropped() bool { return t.lost.Load() != nil }
-
-// warn reports metadata that the destination does not hold, once for each kind.
-func (t *target) warn(r *run, kind string, err error) {
-	if t.warned.add(kind) {
-		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: err})
-	}
-}
-
 // flush flushes to the device everything that was written.
-func (t *target) flush(r *run) error {
-	if r.opts.Sync == dest.SyncNone {
+func (t *target) flush() error {
+	if t.fileSystems.Sync == dest.SyncNone {
 		return nil
 	}
 	whole, err := t.fileSystems.Flush(&t.syncList)

@@ -51,7 +51,7 @@ func (treeCopy) openTargets(r *run) error {
 			return err
 		}
 		if err != nil {
-			t.drop(r, "", err)
+			t.drop("", err)
 			t.leaveAsFound()
 		}
 	}
@@ -65,7 +65,7 @@ func (treeCopy) openTargets(r *run) error {
 			if r.opts.DryRun {
 				what = "read"
 			}
-			t.drop(r, "", fmt.Errorf("the journal cannot be %s: %w", what, err))
+			t.drop("", fmt.Errorf("the journal cannot be %s: %w", what, err))
 			t.leaveAsFound()
 			continue
 		}
@@ -89,7 +89,7 @@ func (r *run) adoptRoot(t *target) {
 	}
 	var err error
 	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
-		r.failTarget(t, "", failure.StageJournal, err)
+		t.fail("", failure.StageJournal, err)
 	}
 }
 
@@ -196,7 +196,7 @@ func (t *target) probe(r *run) error {
 	}
 	err = t.fileSystems.Open(dest.Settings{
 		Rules: &r.metadata.Rules, Sync: r.opts.Sync, DryRun: r.opts.DryRun, File: t.Name != "",
-		SharesSyncErrors: r.opts.sharesSyncErrors, Report: func(kind string, err error) { t.warn(r, kind, err) },
+		SharesSyncErrors: r.opts.sharesSyncErrors, Report: func(kind string, err error) { t.warn(kind, err) },
 	}, t.root, info, probe)
 	return inStep("no file can be made in it", err)
 }
@@ -212,13 +212,13 @@ func (t *target) takeOver() error {
 }
 
 // giveBack undoes takeOver.
-func (t *target) giveBack(r *run) {
+func (t *target) giveBack() {
 	if !t.tookOver {
 		return
 	}
 	t.tookOver = false
 	if err := t.root.Chmod(t.rootMode); err != nil {
-		r.failEnd(t, failure.StageMetadata, err)
+		t.failEnd(failure.StageMetadata, err)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 // reportUnflushed reports the files whose data did not reach the device, after a flush of the
 // file system has failed with err. The kernel forgets the writeback error of a file when it
 // evicts the inode from memory, so the list may be incomplete. reportUnflushed does not flush again.
-func (r *run) reportUnflushed(t *target, err error) {
+func (t *target) reportUnflushed(err error) {
 	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
 	}
@@ -32,7 +32,7 @@ func (r *run) reportUnflushed(t *target, err error) {
 			continue // the file was removed or replaced
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
-			r.report(event.OfFile(event.Failed, path, t.Given, failure.StageSync, err))
+			t.report(event.OfFile(event.Failed, path, t.Given, failure.StageSync, err))
 		}
 		f.Close()
 	}

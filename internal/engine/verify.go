@@ -113,7 +113,7 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 			switch lost := t.lost.Load(); {
 			case !gone:
 			case lost == nil:
-				t.drop(r, path, err)
+				t.drop(path, err)
 				return true
 			case fsys.DeviceFailed(*lost): // drop has reported it
 				return true

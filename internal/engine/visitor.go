@@ -167,7 +167,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 			}
 		}
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
-			r.failTarget(dd.target, d.Path(), failure.StageMetadata, err)
+			dd.target.fail(d.Path(), failure.StageMetadata, err)
 		}
 		dd.syncLeft(r, dir)
 		dd.release(dir)
@@ -184,7 +184,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 	}
 	t := dd.target
 	if err := t.fileSystems.SyncOne(dir); err != nil {
-		t.dropFlushFailed(r, dd.src.Path(), err)
+		t.dropFlushFailed(dd.src.Path(), err)
 		return
 	}
 	r.collector.do(func() { t.log.SyncedNames(dd.src.Path()) }) // the results of all its entries were sent before
