@@ -112,7 +112,7 @@ func (r *run) digestFile(dir *fsys.Dir, name string, clock *timing.Clock) (fsys.
 // isManifestSomewhere reports whether an entry of the source has the path of a manifest that this run
 // writes at a destination.
 func (r *run) isManifestSomewhere(e *entry) bool {
-	if e.dir.Parent != nil && r.opts.Manifest == "" {
+	if e.Dir.Parent != nil && r.opts.Manifest == "" {
 		return false
 	}
 	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.isManifest(e) })

@@ -59,7 +59,7 @@ func (r *run) decideOne(e *entry, p *transfer) error {
 	p.observed, p.decision = o, decide(o)
 	p.content = p.decision.content
 	r.startAction(e, p, p.decision.act)
-	if e.kind == fsys.Irregular && p.open() {
+	if e.Kind == fsys.Irregular && p.open() {
 		return inStage(failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 	}
 	return nil
@@ -117,7 +117,7 @@ func (r *run) prepareSource(e *entry) error {
 }
 
 func (r *run) readSource(e *entry) error {
-	if e.kind != fsys.Regular {
+	if e.Kind != fsys.Regular {
 		return r.readSpecialXattrs(e)
 	}
 	e.clock.At(timing.Read, timing.Source)
@@ -144,7 +144,7 @@ func (r *run) replaceShared(e *entry) error {
 		shares = shares || err == nil && r.givesRights(e, p)
 		switch {
 		case !shares:
-		case r.opts.Policy == PolicyProtect && e.kind == fsys.Regular && !p.content.fresh:
+		case r.opts.Policy == PolicyProtect && e.Kind == fsys.Regular && !p.content.fresh:
 			p.compareInstead()
 			p.decision.equal = actReplace
 		default:
@@ -165,10 +165,10 @@ func (r *run) move(e *entry) error {
 	if err := r.prepareSource(e); err != nil {
 		return err
 	}
-	if e.kind == fsys.Regular && !r.opts.DryRun {
+	if e.Kind == fsys.Regular && !r.opts.DryRun {
 		return r.moveData(e, movers)
 	}
-	if r.opts.DryRun && e.kind == fsys.Regular {
+	if r.opts.DryRun && e.Kind == fsys.Regular {
 		e.resumed = r.wouldContinue(e, movers)
 	}
 	for _, p := range movers {
@@ -212,10 +212,10 @@ func (r *run) mayHaveXattrs(e *entry) (bool, error) {
 	if !r.metadata.MayHave(e.meta.Info.ID.Dev) {
 		return false, nil
 	}
-	dir, err := e.dir.Acquire()
+	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return true, err
 	}
-	defer e.dir.Release()
-	return dir.MayHaveXattrs(e.name), nil
+	defer e.Dir.Release()
+	return dir.MayHaveXattrs(e.Name), nil
 }

@@ -269,7 +269,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
 	o.sealed = p.target.bag.sealed
 	if p.target.guards(e) { // it may be aside
-		return observation{guarded: true, policy: r.opts.Policy, exists: true, source: e.kind, have: fsys.Regular}, nil
+		return observation{guarded: true, policy: r.opts.Policy, exists: true, source: e.Kind, have: fsys.Regular}, nil
 	}
 	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
 		return o, nil
@@ -318,7 +318,7 @@ func (r *run) observationOf(s *dest.FileSystem, src, have fsys.Info) observation
 // sameNode reports whether an entry without data equals the existing entry, which has the same
 // kind.
 func (e *entry) sameNode(p *transfer) (bool, error) {
-	switch e.kind {
+	switch e.Kind {
 	case fsys.Symlink:
 		target, err := p.dir.Readlink(p.name)
 		if err != nil { // sshfs refuses to read some

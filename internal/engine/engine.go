@@ -11,14 +11,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/event"
-	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/route"
-	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -42,25 +41,26 @@ type run struct {
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
-	sheet     *timing.Sheet
-	clock     *timing.Clock // of the goroutine that Run is called in
-	pipe      *pipe.Pipe
-	sets      sync.Pool // of *hash.Set
-	entries   sync.Pool // of *entry
-	pairs     sync.Map  // pairKey → *pair
-	metadata  metadata.Reader
-	begun     fsys.Time // when the run began
-	memory    int64     // bytes of memory that the run may use, 0 if unknown
-	devices   []*device
-	gauge     *pipe.Gauge
-	largest   atomic.Int64 // bytes of the largest file met
-	linked    linkedNames
-	names     maphash.Seed    // of all name sets
-	manifests *catalog.Source // that the source holds
-	histories *histories      // nil without Options.MHL
-	unlisted  sync.Map        // *walk.Dir of the source whose files no manifest lists
-	jobs      chan job
-	collector *collector
+	sheet       *timing.Sheet
+	clock       *timing.Clock // of the goroutine that Run is called in
+	pipe        *pipe.Pipe
+	sets        sync.Pool // of *hash.Set
+	entries     sync.Pool // of *entry
+	pairs       sync.Map  // pairKey → *pair
+	metadata    metadata.Reader
+	begun       fsys.Time // when the run began
+	memory      int64     // bytes of memory that the run may use, 0 if unknown
+	devices     []*device
+	gauge       *pipe.Gauge
+	largest     atomic.Int64    // bytes of the largest file met
+	linked      *links.Names    // of files with several names, until the walk has ended
+	linksLikely atomic.Bool     // the last file that a worker met has several names, so the next one may, too
+	names       maphash.Seed    // of all name sets
+	manifests   *catalog.Source // that the source holds
+	histories   *histories      // nil without Options.MHL
+	unlisted    sync.Map        // *walk.Dir of the source whose files no manifest lists
+	jobs        chan job
+	collector   *collector
 
 	bagMode      bagMode
 	listedHashes int                // how many of the hashes, counted from the first, have manifests at the destinations
@@ -70,13 +70,9 @@ type run struct {
 	warned       kindSet            // warnings that concern the whole run and were reported
 }
 
-// job is one entry of the source for a worker. Its directory is held.
-type job struct {
-	dir     *walk.Dir
-	name    string
-	kind    fsys.Kind
-	planned *shard.Entry // the entry in the shard; nil if the run has no shard
-}
+// job is one entry of the source for a worker. Its directory is held. The note is the entry in the
+// shard, a *shard.Entry; it is nil if the run has no shard.
+type job = links.Name
 
 // Run copies as o says and reports through o.Report and c. The error is a
 // *failure.RefusedError if the run was refused before anything was written, and the cause
@@ -224,7 +220,7 @@ func (r *run) prepare(begun time.Time) {
 		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, o.BlockSize)
 	}
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	r.linked.names = extsort.New(r.newSpill, o.linkedMemory)
+	r.linked = links.New(r.newSpill, o.linkedMemory)
 	r.jobs = make(chan job, jobsAhead)
 	r.collector.undone, r.collector.listedHashes = r.newUndone(), r.listedHashes
 	if r.validates {
@@ -310,15 +306,15 @@ func (r *run) worker() {
 		if !more {
 			return
 		}
-		if r.ctx.Err() == nil && j.kind != fsys.Directory { // a directory needs only the Done below
+		if r.ctx.Err() == nil && j.Kind != fsys.Directory { // a directory needs only the Done below
 			e := r.newEntry(j, clock)
-			if j.kind == fsys.Regular {
+			if j.Kind == fsys.Regular {
 				shown.Begin(e.path)
 			}
 			r.process(e)
 			shown.End()
 		}
-		j.dir.Done()
+		j.Dir.Done()
 	}
 }
 

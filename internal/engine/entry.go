@@ -12,23 +12,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/timing"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // entry is one entry of the source while a worker copies it to the destinations. A directory
 // is no entry.
 type entry struct {
-	dir  *walk.Dir
-	name string
+	job
 	path string // relative to the source's root
-	kind fsys.Kind
 
 	clock     *timing.Clock // of the goroutine that works on it
 	transfers []*transfer
 	attempts  int                 // started so far, each with a new description; at most maxAttempts
-	planned   *shard.Entry        // the entry in the shard; nil if the run has no shard
 	expected  catalog.Expectation // what the source's own manifests list for it
 	broken    bool                // the content does not match expected, and that was reported
 	memory    []transfer          // the elements that transfers points to, one for each destination
@@ -67,8 +62,7 @@ func (r *run) newEntry(j job, clock *timing.Clock) *entry {
 		e = &entry{memory: make([]transfer, len(r.targets)), transfers: make([]*transfer, 0, len(r.targets))}
 	}
 	*e = entry{
-		clock: clock, dir: j.dir, name: j.name, path: j.dir.Join(j.name), kind: j.kind,
-		memory: e.memory, transfers: e.transfers[:0], planned: j.planned,
+		clock: clock, job: j, path: j.Dir.Join(j.Name), memory: e.memory, transfers: e.transfers[:0],
 	}
 	return e
 }
@@ -80,8 +74,8 @@ func (r *run) process(e *entry) {
 		return
 	}
 	several := r.opts.Preserve&metadata.PreserveLinks != 0 && e.meta.Info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
-	if several != r.linked.likely.Load() {
-		r.linked.likely.Store(several)
+	if several != r.linksLikely.Load() {
+		r.linksLikely.Store(several)
 	}
 	if several {
 		e.close()
@@ -115,18 +109,18 @@ func (r *run) copyAlone(e *entry) {
 // certainly needed now. It checks the type again, because another entry may have got the name
 // since the listing.
 func (r *run) openSource(e *entry) error {
-	open := e.kind == fsys.Regular && e.group == nil && !r.linked.likely.Load() && !r.mayBeUpToDate(e)
+	open := e.Kind == fsys.Regular && e.group == nil && !r.linksLikely.Load() && !r.mayBeUpToDate(e)
 	e.clock.At(timing.Read, timing.Source)
 	e.meta = metadata.Values{}
-	dir, err := e.dir.Acquire()
+	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
 	}
-	defer e.dir.Release()
+	defer e.Dir.Release()
 	if open {
-		e.file, e.meta.Info, err = dir.Open(e.name)
+		e.file, e.meta.Info, err = dir.Open(e.Name)
 	} else {
-		e.meta.Info, err = dir.Lstat(e.name)
+		e.meta.Info, err = dir.Lstat(e.Name)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -135,14 +129,14 @@ func (r *run) openSource(e *entry) error {
 		return errExchanged
 	case err != nil:
 		return err
-	case e.kind == fsys.Regular && e.meta.Info.Kind == fsys.Symlink:
+	case e.Kind == fsys.Regular && e.meta.Info.Kind == fsys.Symlink:
 		return errExchanged
-	case e.meta.Info.Kind != e.kind:
+	case e.meta.Info.Kind != e.Kind:
 		e.close()
-		return fmt.Errorf("it was a %s when listed and is a %s now", e.kind, e.meta.Info.Kind)
+		return fmt.Errorf("it was a %s when listed and is a %s now", e.Kind, e.meta.Info.Kind)
 	}
-	if e.kind == fsys.Symlink {
-		e.link, err = dir.Readlink(e.name)
+	if e.Kind == fsys.Symlink {
+		e.link, err = dir.Readlink(e.Name)
 	}
 	return err
 }
@@ -153,9 +147,9 @@ func (r *run) mayBeUpToDate(e *entry) bool {
 	if e.attempts > 0 {
 		return false
 	}
-	dirs, _ := e.dir.State.(destDirs)
+	dirs, _ := e.Dir.State.(destDirs)
 	for _, dd := range dirs {
-		if dd.target.isDropped() || dd.ready(r) != destReady || !dd.existed(e.name) {
+		if dd.target.isDropped() || dd.ready(r) != destReady || !dd.existed(e.Name) {
 			return false
 		}
 	}
@@ -165,16 +159,16 @@ func (r *run) mayBeUpToDate(e *entry) bool {
 // openContent opens a regular file that openSource has only described. The error is
 // errSourceChanged if the file has changed since, or if another file has the name now.
 func (r *run) openContent(e *entry) error {
-	if e.kind != fsys.Regular || e.file != nil {
+	if e.Kind != fsys.Regular || e.file != nil {
 		return nil
 	}
 	e.clock.At(timing.Read, timing.Source)
-	dir, err := e.dir.Acquire()
+	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
 	}
-	f, info, err := dir.Open(e.name)
-	e.dir.Release()
+	f, info, err := dir.Open(e.Name)
+	e.Dir.Release()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errVanished
@@ -224,14 +218,14 @@ func (r *run) copyEntry(e *entry) {
 // newTransfers adds a transfer to each destination that has the entry's directory. The caller
 // releases the directories.
 func (r *run) newTransfers(e *entry) {
-	for i, dd := range e.dir.State.(destDirs) {
+	for i, dd := range e.Dir.State.(destDirs) {
 		e.clock.At(timing.Create, dd.target.place())
 		dir, ok := dd.acquire(r)
 		if !ok {
 			continue
 		}
 		p := &e.memory[i]
-		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.name)} // a single file may get another name
+		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.Name)} // a single file may get another name
 		e.transfers = append(e.transfers, p)
 		if dd.target.isManifest(e) {
 			p.finish(targetResult{done: outOwn})
@@ -353,12 +347,12 @@ func (e *entry) manifestPath(p *transfer) string {
 // name.
 func (e *entry) unchanged() error {
 	e.clock.At(timing.Read, timing.Source)
-	dir, err := e.dir.Acquire()
+	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
 	}
-	now, err := dir.Lstat(e.name)
-	e.dir.Release()
+	now, err := dir.Lstat(e.Name)
+	e.Dir.Release()
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return errVanished

@@ -32,7 +32,7 @@ func (r *run) reportProblem(p catalog.Problem) {
 
 // findExpected looks up what the manifests of the source list for a file.
 func (r *run) findExpected(e *entry) {
-	if e.kind != fsys.Regular {
+	if e.Kind != fsys.Regular {
 		if r.validates && bag.InPayload(e.path) {
 			e.broken = true
 			r.reportBroken(e, errors.New("it is not a regular file, and a bag has no digest of it"))

@@ -21,7 +21,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 	if p.dd.system.Differs(src, have) {
 		return true, nil
 	}
-	if e.kind == fsys.Symlink {
+	if e.Kind == fsys.Symlink {
 		return false, nil
 	}
 	o, err := p.dir.OpenObject(p.name)
@@ -39,7 +39,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 func (r *run) givesRights(e *entry, p *transfer) bool {
 	have := p.have
 	trusted := have.UID == e.meta.Info.UID || have.UID == 0 || p.target.log != nil && have.UID == p.target.log.Owner
-	return e.kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.meta, have)
+	return e.Kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.meta, have)
 }
 
 // keep finishes a transfer whose file has the source's content. It brings the metadata up to

@@ -1,199 +1,74 @@
 package engine
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/event"
-	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/timing"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // This file copies the files of the source that have several names. The walk only collects these
 // names. Afterwards, one worker copies all names of one file, in path order, so the result does not
 // depend on the order in which the workers meet them.
 
-// linkedNames has the names of files with several names, until the walk has ended. Names that
-// exceed a limit are in a temporary file. See docs/adr/0003.
-type linkedNames struct {
-	mu      sync.Mutex
-	names   *extsort.Sorter // key: device, inode, path; value: the other fields of a job
-	dirs    []heldDir
-	number  map[*walk.Dir]uint64 // the index in dirs
-	planned []*shard.Entry       // of the names; nil if the run has no shard
-
-	key, value []byte // of the name that is being added
-
-	likely atomic.Bool // the last file that a worker met has several names, so the next one may, too
-}
-
-// heldDir is a directory of the source, and how many collected names hold it.
-type heldDir struct {
-	dir   *walk.Dir
-	names int
-}
-
-// linkedMemory is the default limit of the collected names in memory, in bytes. It is enough for
-// about 100,000 names.
-const linkedMemory = 8 << 20
-
-// idLength is the length of the device and the inode in a key, in bytes.
-const idLength = 16
-
 // collectLinked adds a name of a file with several names to those that copyLinked copies. It
 // returns false if the name cannot be stored. The caller then copies it as an ordinary file.
 func (r *run) collectLinked(e *entry) bool {
-	err := r.linked.add(e)
+	err := r.linked.Add(e.meta.Info.ID, e.path, e.job)
 	if err != nil && r.warned.add("hard links") {
 		r.report(event.Event{Kind: event.Warning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
 	}
 	return err == nil
 }
 
-func (l *linkedNames) add(e *entry) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n, known := l.number[e.dir]
-	if !known {
-		if l.number == nil {
-			l.number = map[*walk.Dir]uint64{}
-		}
-		n = uint64(len(l.dirs))
-		l.dirs = append(l.dirs, heldDir{dir: e.dir})
-		l.number[e.dir] = n
-	}
-	id := e.meta.Info.ID
-	key := binary.BigEndian.AppendUint64(l.key[:0], id.Dev)
-	key = binary.BigEndian.AppendUint64(key, id.Ino)
-	key = append(key, e.path...)
-	l.key = key
-	value := append(l.value[:0], byte(e.kind))
-	value = binary.AppendUvarint(value, n)
-	if e.planned != nil {
-		value = binary.AppendUvarint(value, uint64(len(l.planned)))
-	}
-	l.value = value
-	if err := l.names.Add(key, value); err != nil {
-		return err
-	}
-	if e.planned != nil {
-		l.planned = append(l.planned, e.planned)
-	}
-	l.dirs[n].names++
-	e.dir.Hold()
-	return nil
-}
-
-// namesOf has all collected names of one file, in path order. Each holds its directory.
-type namesOf struct {
-	id    fsys.ID
-	names []job
-}
-
-// each calls yield with the names of each file. yield takes over their holds.
-func (l *linkedNames) each(yield func(namesOf) error) error {
-	var f namesOf
-	flush := func() error {
-		if len(f.names) == 0 {
-			return nil
-		}
-		for _, j := range f.names {
-			l.dirs[l.number[j.dir]].names--
-		}
-		return yield(f)
-	}
-	err := l.names.Each(func(key, value []byte) error {
-		id := fsys.ID{Dev: binary.BigEndian.Uint64(key), Ino: binary.BigEndian.Uint64(key[8:])}
-		if id != f.id {
-			if err := flush(); err != nil {
-				return err
-			}
-			f = namesOf{id: id}
-		}
-		path := string(key[idLength:])
-		n, size := binary.Uvarint(value[1:])
-		if size <= 0 || n >= uint64(len(l.dirs)) { // another process has changed the file
-			return errors.New("the temporary file with the names of hard links was changed")
-		}
-		j := job{dir: l.dirs[n].dir, name: path[strings.LastIndexByte(path, '/')+1:], kind: fsys.Kind(value[0])}
-		if rest := value[1+size:]; len(rest) > 0 {
-			if at, _ := binary.Uvarint(rest); at < uint64(len(l.planned)) {
-				j.planned = l.planned[at]
-			}
-		}
-		f.names = append(f.names, j)
-		return nil
-	})
-	if err == nil {
-		err = flush()
-	}
-	return err
-}
-
-// close releases the directories of all names that each has not yielded, and returns their number.
-func (l *linkedNames) close() (left int) {
-	_ = l.names.Close() // a temporary that is not needed any more
-	for _, held := range l.dirs {
-		left += held.names
-		for range held.names {
-			held.dir.Done()
-		}
-	}
-	l.dirs, l.number, l.planned = nil, nil, nil
-	return left
-}
-
 // copyLinked copies the collected names. The other workers have ended.
 func (r *run) copyLinked() {
-	r.linked.likely.Store(false)
-	files := make(chan namesOf, 64) // so that no worker waits for each of many small files
+	r.linksLikely.Store(false)
+	files := make(chan links.File, 64) // so that no worker waits for each of many small files
 	var workers sync.WaitGroup
-	if !r.linked.names.Empty() {
+	if !r.linked.Empty() {
 		for range r.opts.Workers {
 			workers.Go(func() { r.groupWorker(files) })
 		}
 	}
-	err := r.linked.each(func(f namesOf) error {
+	err := r.linked.Each(func(f links.File) error {
 		files <- f
 		return r.ctx.Err()
 	})
 	close(files)
 	workers.Wait()
-	left := r.linked.close()
+	left := r.linked.Close()
 	if err != nil && r.ctx.Err() == nil {
 		r.report(event.Event{Kind: event.Failed, Err: fmt.Errorf("%d names of files with hard links were not copied: %w", left, err)})
 	}
 }
 
-func (r *run) groupWorker(files <-chan namesOf) {
+func (r *run) groupWorker(files <-chan links.File) {
 	clock := r.sheet.Clock()
 	defer clock.Stop()
 	shown := r.counters.NewWorker()
 	for f := range files {
 		if r.ctx.Err() == nil {
-			if first := f.names[0]; first.kind == fsys.Regular {
-				shown.Begin(first.dir.Join(first.name))
+			if first := f.Names[0]; first.Kind == fsys.Regular {
+				shown.Begin(first.Dir.Join(first.Name))
 			}
-			if len(f.names) > 1 {
-				r.copyGroup(f.id, f.names, clock)
-			} else if e := r.newEntry(f.names[0], clock); r.openEntry(e) { // its other names are outside the source
+			if len(f.Names) > 1 {
+				r.copyGroup(f.ID, f.Names, clock)
+			} else if e := r.newEntry(f.Names[0], clock); r.openEntry(e) { // its other names are outside the source
 				r.copyAlone(e)
 			}
 			shown.End()
 		}
-		for _, j := range f.names {
-			j.dir.Done()
+		for _, j := range f.Names {
+			j.Dir.Done()
 		}
 		clock.At(timing.List, timing.Source)
 	}
@@ -249,7 +124,7 @@ func (g *linkGroup) addFile(p *transfer) {
 
 // copyGroup copies all names of one file of the source, and sends the result of each to the
 // collector.
-func (r *run) copyGroup(id fsys.ID, names []job, clock *timing.Clock) {
+func (r *run) copyGroup(id fsys.ID, names []links.Name, clock *timing.Clock) {
 	g := &linkGroup{id: id}
 	for _, j := range names {
 		e := r.newEntry(j, clock)
@@ -365,7 +240,7 @@ func (r *run) note(e *entry) {
 	for _, p := range e.transfers {
 		l := &e.group.primaries[p.target.index]
 		done := p.result.done
-		stays := p.state == stateKeeping || p.state == stateFinished && done == outLeft && p.exists && e.kind == fsys.Regular
+		stays := p.state == stateKeeping || p.state == stateFinished && done == outLeft && p.exists && e.Kind == fsys.Regular
 		switch {
 		case p.state == stateMoving:
 			l.changes = true
@@ -393,7 +268,7 @@ func (r *run) note(e *entry) {
 // equalsSource reports whether this run, or the journal of an interrupted one, has shown that the
 // existing file equals the source.
 func (p *transfer) equalsSource(e *entry) bool {
-	return e.kind != fsys.Regular || p.content.fresh || p.content.known
+	return e.Kind != fsys.Regular || p.content.fresh || p.content.known
 }
 
 // compareSkipped compares the files that were skipped by size and time, if the run creates or
@@ -456,7 +331,7 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 		p.finish(targetResult{done: outConflict, conflict: errListed})
 		return nil
 	}
-	linked := targetResult{done: outLinked, content: content{digests: digests, fresh: e.kind == fsys.Regular}}
+	linked := targetResult{done: outLinked, content: content{digests: digests, fresh: e.Kind == fsys.Regular}}
 	if r.opts.DryRun {
 		err := r.keepOld(p)
 		p.finish(linked)

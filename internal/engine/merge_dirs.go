@@ -85,7 +85,7 @@ func (m *merging) enter(r *run, d *walk.Dir) bool {
 		}
 	}
 	if d.Parent != nil {
-		r.send(job{dir: d, kind: fsys.Directory})
+		r.send(job{Dir: d, Kind: fsys.Directory})
 	}
 	return true
 }

@@ -197,7 +197,7 @@ var errListed = &conflictError{
 // source if the history lists the path.
 func (r *run) contradictsHistory(e *entry, p *transfer, digests hash.Digests) (bool, error) {
 	c, file := p.target.catalog, e.manifestPath(p)
-	if c == nil || e.kind != fsys.Regular { // c is nil in a dry run if the destination does not exist
+	if c == nil || e.Kind != fsys.Regular { // c is nil in a dry run if the destination does not exist
 		return false, nil
 	}
 	if digests == nil && r.opts.DryRun && c.InHistory(file) {
@@ -213,12 +213,12 @@ func (r *run) contradictsHistory(e *entry, p *transfer, digests hash.Digests) (b
 
 // readDigests reads the entry in the source and sets its digests, for a dry run.
 func (r *run) readDigests(e *entry) error {
-	dir, err := e.dir.Acquire()
+	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
 	}
-	defer e.dir.Release()
-	info, digests, err := r.digestFile(dir, e.name, e.clock)
+	defer e.Dir.Release()
+	info, digests, err := r.digestFile(dir, e.Name, e.clock)
 	if err == nil && !sameState(e.meta.Info, info) {
 		err = errSourceChanged
 	}

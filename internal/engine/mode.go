@@ -100,7 +100,7 @@ func (treeCopy) feed(r *run, root *walk.Dir) {
 	if r.route.Name != "" { // a single file: do what a walk of its directory would, without listing it
 		r.Enter(root)
 		root.Hold() // the worker releases it
-		r.jobs <- job{dir: root, name: r.route.Name, kind: fsys.Regular}
+		r.jobs <- job{Dir: root, Name: r.route.Name, Kind: fsys.Regular}
 		root.Done() // the hold that Walk releases
 		return
 	}

@@ -225,7 +225,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 // the error is errNameTaken, and the caller decides about the transfer again. If the file system
 // folds two names of the source together, the error fails the transfer.
 func (r *run) nameTaken(e *entry, p *transfer) error {
-	err := p.dd.collision(p.dir, p.name, e.dir, e.meta.Info)
+	err := p.dd.collision(p.dir, p.name, e.Dir, e.meta.Info)
 	if err == nil {
 		return errNameTaken
 	}

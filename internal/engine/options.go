@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
@@ -194,6 +195,6 @@ func (o *Options) withDefaults() *Options {
 		full.sharesSyncErrors = (*fsys.Dir).SharesSyncErrors
 	}
 	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
-	full.linkedMemory = cmp.Or(full.linkedMemory, linkedMemory)
+	full.linkedMemory = cmp.Or(full.linkedMemory, links.DefaultMemory)
 	return &full
 }

@@ -19,13 +19,13 @@ import (
 // which count each file of any outcome, except a file that was interrupted.
 func (r *run) sendResult(e *entry) {
 	f := r.collector.newResult()
-	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.path, e.kind, e.meta.Info.Size, e.meta.Info.Mtime, e.meta.Info.Ctime, e.resumed
-	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.dir)
+	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.path, e.Kind, e.meta.Info.Size, e.meta.Info.Mtime, e.meta.Info.Ctime, e.resumed
+	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.Dir)
 	interrupted := r.stopped() // unless it has an outcome at a destination
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
-		t.ignored = e.kind == fsys.Regular && r.histories.ignores(p.target, e.path)
+		t.ignored = e.Kind == fsys.Regular && r.histories.ignores(p.target, e.path)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.SyncEach
 		switch t.done {
 		case outConflict:
@@ -33,7 +33,7 @@ func (r *run) sendResult(e *entry) {
 		case outNothing, outOwn, outLeft:
 		default:
 			if other, ok := p.dd.aliasFor(p.name); ok {
-				t.alias = e.dir.Join(other)
+				t.alias = e.Dir.Join(other)
 			}
 		}
 		interrupted = interrupted && t.done == outNothing
@@ -46,7 +46,7 @@ func (r *run) sendResult(e *entry) {
 		r.collector.messages <- message{result: f}
 		e.clock.Resume()
 	}
-	if e.kind == fsys.Regular && !interrupted {
+	if e.Kind == fsys.Regular && !interrupted {
 		r.counters.Files.Add(1)
 		rest := e.meta.Info.Size - e.counted
 		counters.Grow(&r.counters.Unread, max(rest, 0)) // the run did not read these bytes, so rates exclude them

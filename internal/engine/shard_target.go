@@ -159,16 +159,19 @@ func (k *task) leave(r *run, d *walk.Dir) {
 	}
 }
 
+// inShard returns the entry of the shard that e is.
+func inShard(e *entry) *shard.Entry { return e.Note.(*shard.Entry) }
+
 // expected returns what the source's manifests list for an entry of the shard.
 func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
 	var slots []int
 	var digests [][][]byte
 	plan := k.store.Plan
-	for i, x := range e.planned.Expected {
+	for i, x := range inShard(e).Expected {
 		slot := slices.Index(plan.Options.Hashes, plan.Lists[x.List].Hash)
 		switch {
 		case slot < 0:
-		case i > 0 && x.List == e.planned.Expected[i-1].List:
+		case i > 0 && x.List == inShard(e).Expected[i-1].List:
 			digests[len(digests)-1] = append(digests[len(digests)-1], x.Digest)
 		default:
 			slots, digests = append(slots, slot), append(digests, [][]byte{x.Digest})
@@ -180,7 +183,7 @@ func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
 // previous returns what the previous manifests of a destination list for an entry of the shard.
 func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
 	digests = make(hash.Digests, len(k.store.Plan.Options.Hashes))
-	for _, l := range e.planned.Previous {
+	for _, l := range inShard(e).Previous {
 		if l.Target == p.target.index {
 			digests[l.Hash] = l.Digest
 		}

@@ -14,16 +14,16 @@ import (
 // readSpecialXattrs reads the extended attributes of a fifo, socket or device: ACLs and
 // security labels.
 func (r *run) readSpecialXattrs(e *entry) error {
-	if e.kind == fsys.Symlink || !r.metadata.MayHave(e.meta.Info.ID.Dev) {
+	if e.Kind == fsys.Symlink || !r.metadata.MayHave(e.meta.Info.ID.Dev) {
 		return nil
 	}
 	e.clock.At(timing.Read, timing.Source)
-	dir, err := e.dir.Acquire()
+	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
 	}
-	defer e.dir.Release()
-	o, err := dir.OpenObject(e.name)
+	defer e.Dir.Release()
+	o, err := dir.OpenObject(e.Name)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 // A replacement has to be atomic. Mknod makes a regular file on some file systems, which has to be
 // removed.
 func (r *run) makeSpecial(e *entry, p *transfer) error {
-	device := e.kind == fsys.CharDevice || e.kind == fsys.BlockDevice
+	device := e.Kind == fsys.CharDevice || e.Kind == fsys.BlockDevice
 	if device && !r.metadata.Privileged {
 		p.target.warn("device nodes", errors.New("device nodes are left out; making them takes privilege"))
 		p.finish(targetResult{done: outLeft})
@@ -52,7 +52,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	// With policy "never", a run after a killed one would not set the metadata of an existing link. So
 	// the link gets its metadata before its name.
 	late := r.opts.Policy == PolicyNever
-	if p.exists || e.kind != fsys.Symlink || late {
+	if p.exists || e.Kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}
 	err := p.target.catalog.BeforeChange(e.manifestPath(p))
@@ -62,7 +62,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	if err := r.mayCommit(); err != nil {
 		return err
 	}
-	if e.kind == fsys.Symlink {
+	if e.Kind == fsys.Symlink {
 		err = p.dir.Symlink(e.link, name, e.meta.Info)
 	} else {
 		err = p.dir.Mknod(name, e.meta.Info)
@@ -71,8 +71,8 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	case err == nil:
 	case errors.Is(err, fs.ErrExist) && name == p.name:
 		return r.nameTaken(e, p)
-	case metadata.Refused(err) && e.kind != fsys.Symlink:
-		what := e.kind.String()
+	case metadata.Refused(err) && e.Kind != fsys.Symlink:
+		what := e.Kind.String()
 		p.target.warn(what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
 		p.finish(targetResult{done: outLeft})
 		return nil
@@ -121,7 +121,7 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	if err != nil {
 		return err
 	}
-	if have.Kind != e.kind || !p.target.isOwnWork(have) {
+	if have.Kind != e.Kind || !p.target.isOwnWork(have) {
 		return errExchanged
 	}
 	if follows, err := p.dd.system.LinksFollowed(p.dir, have); follows || err != nil {

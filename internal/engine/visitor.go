@@ -71,14 +71,14 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	if r.isHeld(d, name) {
 		return
 	}
-	r.send(job{dir: d, name: name, kind: kind})
+	r.send(job{Dir: d, Name: name, Kind: kind})
 }
 
 // Fed implements walk.FedVisitor, for the task and the merge of a plan. note is the entry of the
 // shard, or nil for a file that a merge copies.
 func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
 	if planned, found := note.(*shard.Entry); found {
-		r.send(job{dir: d, name: name, kind: kind, planned: planned})
+		r.send(job{Dir: d, Name: name, Kind: kind, Note: planned})
 	} else {
 		r.Entry(d, name, kind)
 	}
@@ -86,11 +86,11 @@ func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
 
 // send holds the directory of a job and passes the job to a worker.
 func (r *run) send(j job) {
-	j.dir.Hold()
+	j.Dir.Hold()
 	select {
 	case r.jobs <- j:
 	case <-r.ctx.Done():
-		j.dir.Done()
+		j.Dir.Done()
 	}
 }
 
