@@ -10,61 +10,11 @@ import (
 // written. Shorter files reach the device when their file system is flushed.
 const minWriteBehind = 1 << 20 // bytes
 
-// device is the state that all destinations on one device share.
-type device struct {
-	pipe.Gauged               // Copies counts the destinations
-	turn        chan struct{} // held while a large file is written; nil unless the disk rotates
-}
-
-// fastest is a speed that no rotating disk reaches, in bytes per second. A device that is
-// faster does not rotate, whatever the system reports.
-const fastest = 400 << 20
-
-// takeTurns waits until no other worker writes a large file to the rotating disks of the
-// movers, and reserves these disks. With several files at once, the head of a disk would move
-// between them for each block. The caller must call end. The error is that of the context.
-func (r *run) takeTurns(e *entry, movers []*transfer) (end func(), err error) {
-	var taken []*device
-	end = func() {
-		for _, d := range taken {
-			<-d.turn
-		}
-	}
-	for _, d := range r.devices { // all workers use this order, so they cannot deadlock
-		if d.turn == nil || d.Rate() > fastest || !d.receives(movers) {
-			continue
-		}
-		e.clock.Wait(timing.Turn, timing.None) // the wait counts for the worker that writes
-		select {
-		case d.turn <- struct{}{}:
-			taken = append(taken, d)
-		case <-r.ctx.Done():
-			err = r.ctx.Err()
-		}
-		e.clock.Resume()
-		if err != nil {
-			end()
-			return func() {}, err
-		}
-	}
-	return end, nil
-}
-
-// receives reports whether one of the transfers writes data to the device.
-func (d *device) receives(movers []*transfer) bool {
-	for _, p := range movers {
-		if p.open() && p.target.behind == d.Device && !p.sink.Clone {
-			return true
-		}
-	}
-	return false
-}
-
 // startBackground starts the goroutines that run beside the workers. Each destination has one
 // that makes checkpoints and one that flushes the log. Each device has one for
 // writeback. Another one, the gauge, counts the unwritten bytes.
 func (r *run) startBackground() {
-	devices := map[uint64]*device{}
+	devices := map[uint64]*pipe.Gauged{}
 	for _, t := range r.targets {
 		if r.opts.DryRun || t.isDropped() {
 			continue
@@ -74,14 +24,11 @@ func (r *run) startBackground() {
 		if r.opts.DirtyWindow != DirtyWindowOff && !t.root.InMemory() {
 			d := devices[t.id.Dev]
 			if d == nil {
-				d = &device{Gauged: pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{
+				d = &pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{
 					Window: max(r.opts.DirtyWindow, 0),
 					Ranges: t.root.WritesBehind(),
 					Drop:   r.drops,
-				})}}
-				if r.opts.rotational(t.root) {
-					d.turn = make(chan struct{}, 1)
-				}
+				})}
 				devices[t.id.Dev] = d
 				r.devices = append(r.devices, d)
 			}
@@ -97,7 +44,7 @@ func (r *run) startBackground() {
 	}
 	var gauged []pipe.Gauged
 	for _, d := range r.devices {
-		gauged = append(gauged, d.Gauged)
+		gauged = append(gauged, *d)
 	}
 	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }

@@ -50,7 +50,7 @@ type run struct {
 	metadata    metadata.Reader
 	begun       fsys.Time // when the run began
 	memory      int64     // bytes of memory that the run may use, 0 if unknown
-	devices     []*device
+	devices     []*pipe.Gauged
 	gauge       *pipe.Gauge
 	largest     atomic.Int64    // bytes of the largest file met
 	linked      *links.Names    // of files with several names, until the walk has ended

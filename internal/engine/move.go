@@ -66,7 +66,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	e.resumed, e.counted, e.unread = start, start, start
 	counters.Grow(&r.counters.Unread, start)
 	counters.Grow(&r.counters.Bytes, start)
-	total, err := r.moveBytes(e, movers, sinks, set, opts)
+	total, err := r.moveBytes(e, sinks, set, opts)
 	e.counted += max(total-start, 0)
 	if e.evict != nil {
 		e.evict.End(total)

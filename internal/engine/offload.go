@@ -110,18 +110,11 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 
 // moveBytes reads the file, writes the sinks and computes the digests. It returns the offset that
 // it reached.
-func (r *run) moveBytes(e *entry, movers []*transfer, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
+func (r *run) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := !slices.ContainsFunc(sinks, func(s *pipe.Sink) bool { return !s.Clone }) // nothing has to be written
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.meta.Info.Size)
 		return e.meta.Info.Size, nil
-	}
-	if e.meta.Info.Size >= minWriteBehind {
-		end, err := r.takeTurns(e, movers)
-		if err != nil {
-			return opts.Start, err
-		}
-		defer end()
 	}
 	src := e.file
 	opts.Clock, opts.From = e.clock, timing.Source

@@ -61,7 +61,6 @@ type Options struct {
 	FS *fsys.FS // nil for the real file system; tests inject others
 
 	// Tests of this package replace these. The zero value of each means the default.
-	rotational       func(*fsys.Dir) bool // whether a disk rotates
 	inMemory         func(*fsys.Dir) bool // whether a directory is in memory
 	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
 	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
@@ -184,9 +183,6 @@ func (o *Options) withDefaults() *Options {
 	if full.Memory == 0 {
 		// Each worker needs a full queue, one block to read into and one block that is being written.
 		full.Memory = int64(full.Workers) * int64(full.QueueSize+2) * int64(full.BlockSize)
-	}
-	if full.rotational == nil {
-		full.rotational = (*fsys.Dir).Rotational
 	}
 	if full.inMemory == nil {
 		full.inMemory = (*fsys.Dir).InMemory
