@@ -20,16 +20,15 @@ type destDir struct {
 	parent *destDir // nil for the root
 	src    *walk.Dir
 
-	// mu is held while the directory is prepared. Later, it guards the fields up to claimedBy.
+	// mu is held while the directory is prepared. Later, it guards the fields up to appeared.
 	mu    sync.Mutex
 	state destState
 	// existing contains the names that were in the directory before the run; nil if it is empty.
 	existing  *nameSet
 	owner     fsys.Info // owner, group and mode that new files get here
 	ownerSet  bool
-	askedMode uint32            // the mode that was requested for the file from which owner was read
-	appeared  map[string]bool   // names that another process has made during the run
-	claimedBy map[string]string // existing name → the name in the source that the file system treats as equal to it
+	askedMode uint32          // the mode that was requested for the file from which owner was read
+	appeared  map[string]bool // names that exist, and that are not in existing; see collision
 
 	// Preparing the directory sets these. They do not change until the walk leaves it.
 	handle *fsys.Handle
@@ -223,8 +222,12 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 		if !errors.Is(err, fs.ErrExist) {
 			return dir, err
 		}
-		if err := dd.parent.collision(up, name, dd.src.Parent, dd.src.Info); err != nil {
+		alias, err := dd.parent.collision(up, name, dd.src.Parent, dd.src.Info)
+		if err != nil {
 			return nil, err
+		}
+		if alias != "" { // an earlier manifest may list the directory's files under its other spelling
+			r.collector.dropLines(dd.target, func(c *catalog.Catalog) { c.DropBelow(dd.src.Parent.Join(alias)) })
 		}
 	}
 	dir, err := up.OpenDir(name)

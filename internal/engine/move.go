@@ -225,8 +225,9 @@ func (r *run) commit(e *entry, p *transfer) error {
 // the error is errNameTaken, and the caller decides about the transfer again. If the file system
 // folds two names of the source together, the error fails the transfer.
 func (r *run) nameTaken(e *entry, p *transfer) error {
-	err := p.dd.collision(p.dir, p.name, e.Dir, e.meta.Info)
+	alias, err := p.dd.collision(p.dir, p.name, e.Dir, e.meta.Info)
 	if err == nil {
+		p.alias = alias
 		return errNameTaken
 	}
 	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name

@@ -32,8 +32,8 @@ func (r *run) sendResult(e *entry) {
 			p.target.conflict(e.path, t.conflict)
 		case outNothing, outOwn, outLeft:
 		default:
-			if other, ok := p.dd.aliasFor(p.name); ok {
-				t.alias = e.Dir.Join(other)
+			if p.alias != "" {
+				t.alias = e.Dir.Join(p.alias)
 			}
 		}
 		interrupted = interrupted && t.done == outNothing

@@ -18,6 +18,7 @@ type transfer struct {
 	dd     *destDir
 	dir    *fsys.Dir // nil in a dry run where the directory would be made
 	name   string    // at the destination
+	alias  string    // another spelling under which the destination lists name; "" if there is none
 	made   bool      // this run has given the name to a copy of this entry, perhaps in an earlier state
 	// backedUp means that the backup directory has the file that had the name before this run.
 	backedUp bool
@@ -99,7 +100,7 @@ func (p *transfer) startAgain() {
 		return
 	}
 	p.become(stateUndecided)
-	*p = transfer{target: p.target, dd: p.dd, dir: p.dir, name: p.name, made: p.made, backedUp: p.backedUp && p.made}
+	*p = transfer{target: p.target, dd: p.dd, dir: p.dir, name: p.name, alias: p.alias, made: p.made, backedUp: p.backedUp && p.made}
 }
 
 // open reports whether the transfer is unfinished and its destination is still in use.
