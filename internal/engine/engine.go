@@ -282,9 +282,6 @@ func (r *run) work() {
 	r.checkOxum()
 	r.warnEmptyDirs()
 	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
-	for _, t := range r.targets {
-		r.adoptRoot(t)
-	}
 	root.Done()
 	stopScan()
 }

@@ -184,8 +184,8 @@ func TestNewDirectoryOfAKilledCopyGetsTheSourcesMetadata(t *testing.T) {
 	require.Positive(t, unmarked)
 }
 
-// Of two copies into a new directory, one makes it and the other can get the lock. It
-// then has the source's metadata all the same.
+// Of two copies into a new directory, one makes it and the other can get the lock. The
+// directory then gets the source's metadata all the same, and stays.
 func TestNewDirectoryIsLeftToTheRunWithTheLock(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "other systems do not mark a new directory")

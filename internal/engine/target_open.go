@@ -82,17 +82,6 @@ func inStep(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// adoptRoot sets rootOurs if another run created the root and left it to this run, see leaveToOther.
-func (r *run) adoptRoot(t *target) {
-	if t.journal == nil || t.Name != "" || t.rootOurs || t.isDropped() {
-		return
-	}
-	var err error
-	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
-		t.fail("", failure.StageJournal, err)
-	}
-}
-
 // open creates the destination's directory if it does not exist. It locks the directory and probes
 // its file system.
 func (t *target) open(r *run) error {
@@ -174,7 +163,7 @@ func (t *target) openExisting(r *run) error {
 func (t *target) refuseJournal(err error) error {
 	switch {
 	case errors.Is(err, fsys.ErrLocked):
-		t.leaveToOther()
+		t.made = nil // the other run uses the directories
 		return failure.Refuse("another sealift is at work in %s", quoteName(t.Given))
 	case errors.Is(err, resume.ErrNotPlanned), errors.As(err, new(*resume.PlanError)):
 		return failure.Refuse("destination %s: %s", quoteName(t.Given), err.Error())
@@ -292,17 +281,6 @@ func madeByUs(dir *fsys.Dir) error {
 		return err
 	}
 	return errExchanged
-}
-
-// leaveToOther leaves the directories that this run created to the run that has the lock. It marks
-// that run's journal. That run reads the mark before it ends, and then sets the metadata of the
-// root, which would otherwise keep mode 0700.
-func (t *target) leaveToOther() {
-	t.made = nil
-	if !t.created {
-		return
-	}
-	_ = resume.MarkRoot(t.root, resume.JournalName(t.Name), false)
 }
 
 // leaveAsFound removes what this run made at a destination that was dropped before anything

@@ -167,10 +167,9 @@ func ownerOfNew(dir *fsys.Dir) (uint32, error) {
 }
 
 // MarkRoot records in the journal of that name that this run created the destination's
-// directory. The journal may be that of another run. With durable, the mark is on the
-// device before any other entry. Btrfs syncs a file with its directories, but not with the
-// other files in them. Without durable, a power cut could restore the directory with a log
-// but without the mark.
+// directory. With durable, the mark is on the device before any other entry. Btrfs syncs a
+// file with its directories, but not with the other files in them. Without durable, a power
+// cut could restore the directory with a log but without the mark.
 func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
 	dir, err := root.OpenDir(journal)
 	if err != nil {
@@ -188,8 +187,7 @@ func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
 	return dir.Sync()
 }
 
-// RootMarked reports whether a run created the destination's directory. That run was
-// interrupted, or has left the directory to this run.
+// RootMarked reports whether an interrupted run created the destination's directory.
 func (j *Journal) RootMarked() (bool, error) {
 	_, err := j.dir.Lstat(rootName)
 	if errors.Is(err, fs.ErrNotExist) {
