@@ -6,7 +6,6 @@ import "golang.org/x/sys/unix"
 type systemCalls struct {
 	mkdir           func(dir int, name string, mode uint32) error
 	rename          func(oldDir int, oldName string, newDir int, newName string) error
-	unlink          func(dir int, name string, flags int) error
 	keepsDoubles    func(fd int) bool
 	exclusiveRename func(dirfd int, oldName, newName string) error
 	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
@@ -15,7 +14,6 @@ type systemCalls struct {
 var system = systemCalls{
 	mkdir:           unix.Mkdirat,
 	rename:          unix.Renameat,
-	unlink:          unix.Unlinkat,
 	keepsDoubles:    keepsDoubles,
 	exclusiveRename: renameNoReplace,
 	hardLink:        unix.Linkat,

@@ -12,7 +12,6 @@ type systemCalls struct {
 	procFD          string
 	mkdir           func(dir int, name string, mode uint32) error
 	rename          func(oldDir int, oldName string, newDir int, newName string) error
-	unlink          func(dir int, name string, flags int) error
 	keepsDoubles    func(fd int) bool // nil: macOS only
 	exclusiveRename func(dirfd int, oldName, newName string) error
 	hardLink        func(oldDir int, oldName string, newDir int, newName string, flags int) error
@@ -27,7 +26,6 @@ var system = systemCalls{
 	procFD:          "/proc/self/fd/",
 	mkdir:           unix.Mkdirat,
 	rename:          unix.Renameat,
-	unlink:          unix.Unlinkat,
 	exclusiveRename: renameNoReplace,
 	hardLink:        unix.Linkat,
 	directWrite:     unix.Pwrite,

@@ -4,3 +4,6 @@ package fsys
 type systemCalls struct{}
 
 var system systemCalls
+
+// keepsDoubles is false: only macOS has AppleDouble files.
+func (d *Dir) keepsDoubles() bool { return false }

@@ -35,7 +35,7 @@ type Dir struct {
 type capabilities struct {
 	unnamed    sync.Map    // device number → *unnamedFiles
 	look       sync.Mutex  // held from the check that a name is free until it is used
-	doubles    sync.Mutex  // held while an AppleDouble file may have a temporary name
+	doubles    sync.Mutex  // held while an AppleDouble file may have another name
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH is refused, as for unprivileged users before Linux 6.10
 
 	tempID atomic.Pointer[string] // SetTempID
@@ -191,13 +191,9 @@ func (d *Dir) rename(oldName string, to *Dir, newName string) error {
 	return d.moving(oldName, func(oldName string) error { return d.calls().rename(d.fd, oldName, to.fd, newName) })
 }
 
-func (d *Dir) remove(name string) error { return d.unlink(name, 0) }
+func (d *Dir) remove(name string) error { return unix.Unlinkat(d.fd, name, 0) }
 
-func (d *Dir) removeDir(name string) error { return d.unlink(name, unix.AT_REMOVEDIR) }
-
-func (d *Dir) unlink(name string, flags int) error {
-	return d.removing(name, func() error { return d.calls().unlink(d.fd, name, flags) })
-}
+func (d *Dir) removeDir(name string) error { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
 
 // LacksInodes reports whether the directory's file system has no inode for another file.
 func (d *Dir) LacksInodes() bool {
@@ -234,7 +230,7 @@ func (d *Dir) moveExclusively(oldName, newName string) error {
 	}
 	err = retry(func() error { return d.calls().hardLink(d.fd, oldName, d.fd, newName, 0) })
 	if err == nil {
-		return retry(func() error { return d.calls().unlink(d.fd, oldName, 0) })
+		return retry(func() error { return d.remove(oldName) })
 	}
 	if !Unsupported(err) && err != unix.EPERM {
 		return err

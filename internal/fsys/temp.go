@@ -35,13 +35,17 @@ func SharedTempName(purpose string) string {
 func (d *Dir) SetTempID(id string) { d.caps.tempID.Store(&id) }
 
 // TempName returns a new name for a temporary in d's tree. With an id (see SetTempID) it is
-// ".sealift-<id>-<8 or more hex>.tmp", otherwise a name of the function TempName.
+// ".sealift-<id>-<8 or more hex>.tmp", otherwise a name of the function TempName. Where macOS keeps
+// AppleDouble files, the name begins with doublePrefix.
 func (d *Dir) TempName() string {
-	id := d.caps.tempID.Load()
-	if id == nil || *id == "" {
-		return TempName()
+	name := TempName()
+	if id := d.caps.tempID.Load(); id != nil && *id != "" {
+		name = fmt.Sprintf("%s%s-%08x%s", Reserved, *id, rand.Uint32(), tempSuffix)
 	}
-	return fmt.Sprintf("%s%s-%08x%s", Reserved, *id, rand.Uint32(), tempSuffix)
+	if d.keepsDoubles() {
+		return doublePrefix + name
+	}
+	return name
 }
 
 // The number of hexadecimal digits of an id, and the smallest number of those of the rest of a
@@ -51,8 +55,7 @@ const (
 	tempFreshLength = 8
 )
 
-// doublePrefix begins the names of AppleDouble files of macOS. While a temporary gets its final
-// name, its own name can begin with it: see Dir.moving.
+// doublePrefix begins the names of AppleDouble files of macOS.
 const doublePrefix = "._"
 
 // IsTemp reports whether a name has exactly the form of the names that Sealift gives to temporaries.
