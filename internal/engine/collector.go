@@ -313,13 +313,13 @@ func (c *collector) countPresent(f *result) {
 			at.conflicting++
 		default:
 			at.present++
-			t.target.presentBytes.Add(f.size)
+			t.target.space.Present.Add(f.size)
 			if t.ignored {
 				at.ignored++
 			}
 		}
 		if t.done == outCreated {
-			t.target.createdBytes.Add(f.size)
+			t.target.space.Created.Add(f.size)
 		}
 		if c.single {
 			at.digests = t.digests

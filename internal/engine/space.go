@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -12,39 +11,21 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// space is the free space of a destination when the copy began, and the space that the copy
-// needs.
-type space struct {
-	device    uint64 // on which the free space is
-	available int64  // bytes, -1 if unknown
-	created   int64  // bytes of files that this run had created when the second scan began
-	// bytes that the copy needs, from the second scan; 0 before that is complete
-	needed atomic.Int64
-}
-
-// measureSpace reads the free space of each destination before the first write.
+// measureSpace reads the free space of each destination before the first write. A dry run does not make
+// the destination, so it reads that of the directory above.
 func (r *run) measureSpace() {
 	for _, t := range r.targets {
-		t.space.available = -1
-		if !t.isDropped() {
-			t.measureSpace()
+		t.space.Available = -1
+		switch dir := t.root; {
+		case t.isDropped():
+		case dir != nil:
+			t.space.Measure(dir)
+		default:
+			if dir, err := t.FS.OpenTrustedRoot(t.Anchor); err == nil {
+				t.space.Measure(dir)
+				dir.Close()
+			}
 		}
-	}
-}
-
-// measureSpace reads the free space. A dry run does not make the destination, so it reads that of the
-// directory above.
-func (t *target) measureSpace() {
-	dir := t.root
-	if dir == nil {
-		var err error
-		if dir, err = t.FS.OpenTrustedRoot(t.Anchor); err != nil {
-			return
-		}
-		defer dir.Close()
-	}
-	if info, err := dir.Stat(); err == nil {
-		t.space.device, t.space.available = info.ID.Dev, dir.Available()
 	}
 }
 
@@ -55,11 +36,11 @@ func (t *target) measureSpace() {
 // change during the scan make the sum too small, not too large.
 func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
+	var created []int64 // bytes of files that each had created when the second scan began
 	for _, t := range r.targets {
-		shares := t.space.device == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
-		if a := t.space.available; a >= 0 && !shares && !t.isDropped() && r.needOn(t, total) > a {
-			t.space.created = t.createdBytes.Load()
-			tight = append(tight, t)
+		shares := t.space.Device == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
+		if !shares && !t.isDropped() && t.space.Lacks(r.needOn(t, total)) {
+			tight, created = append(tight, t), append(created, t.space.Created.Load())
 		}
 	}
 	if len(tight) == 0 {
@@ -106,9 +87,9 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	}
 	for i, t := range tight {
 		if !r.opts.DryRun { // a dry run creates no files, so the scan has counted all of them
-			needed[i] += t.space.created
+			needed[i] += created[i]
 		}
-		t.space.needed.Store(needed[i])
+		t.space.Needed.Store(needed[i])
 	}
 	r.warnSpace(tight)
 }
@@ -116,9 +97,9 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 // warnSpace warns of those targets that have less space than they need.
 func (r *run) warnSpace(targets []*target) {
 	for _, t := range targets {
-		if needed := r.needOn(t, -1); t.space.available >= 0 && needed > t.space.available && !t.isDropped() {
+		if needed := r.needOn(t, -1); t.space.Lacks(needed) && !t.isDropped() {
 			r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf(
-				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.space.available))})
+				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.space.Available))})
 		}
 	}
 }
@@ -128,48 +109,12 @@ func (r *run) warnSpace(targets []*target) {
 func (r *run) needOn(t *target, total int64) (needed int64) {
 	for _, other := range r.targets {
 		switch {
-		case other.space.device != t.space.device || other.isDropped():
+		case other.space.Device != t.space.Device || other.isDropped():
 		case total >= 0:
 			needed += total
 		default:
-			needed += other.space.needed.Load()
+			needed += other.space.Needed.Load()
 		}
 	}
 	return needed
-}
-
-// withSpace adds the free space to the error of a full device and, if a scan has counted it,
-// the space that the rest of the copy needs. If the destination's directory existed before,
-// only the second scan knows the files in it. The rest of the copy includes the file that did
-// not fit, so the space of its written part counts as free. If the path is on a file system that is
-// mounted in the destination, or if the file system has no inode left, withSpace adds only that.
-func (t *target) withSpace(path string, err error) error {
-	if !fsys.DeviceFull(err) || t.root == nil || t.space.available < 0 {
-		return err
-	}
-	find := fsys.NewFinder(t.root, fsys.FinderLimit())
-	defer find.Close()
-	dir, _, findErr := find.Parent(path)
-	if findErr != nil {
-		dir = t.root // the path is that of a bag's payload, or its directory was not made
-	}
-	now := dir.Available()
-	if dir.LacksInodes() {
-		return fmt.Errorf("%w (no inodes free, %s free)", err, units.Size(now))
-	}
-	if info, statErr := dir.Stat(); statErr == nil && info.ID.Dev != t.id.Dev {
-		return fmt.Errorf("%w (%s free there)", err, units.Size(now))
-	}
-	free := max(t.space.available-t.createdBytes.Load(), now)
-	needed := t.totals.TotalBytes.Load() - t.presentBytes.Load()
-	if !t.created {
-		needed = t.space.needed.Load() - t.createdBytes.Load()
-	}
-	if !t.totals.ScanDone.Load() || needed <= 0 {
-		return fmt.Errorf("%w (%s free)", err, units.Size(now))
-	}
-	if needed <= free {
-		free = now
-	}
-	return fmt.Errorf("%w (needs %s, %s free)", err, units.Size(needed), units.Size(free))
 }

@@ -60,10 +60,8 @@ type target struct {
 	backup  *backup          // nil if replaced files are not kept
 	bag     targetBag
 
-	space        space
-	createdBytes atomic.Int64         // of files that this run has created
-	presentBytes atomic.Int64         // of all files that exist there, createdBytes included
-	shown        counters.Destination // for the progress display
+	space dest.Space
+	shown counters.Destination // for the progress display
 
 	report func(event.Event)     // as run.report
 	onDrop func()                // called when the destination is dropped

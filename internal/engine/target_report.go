@@ -16,7 +16,7 @@ import (
 
 // drop stops the run from writing to the destination, and reports why, once.
 func (t *target) drop(path string, err error) {
-	err = t.withSpace(path, err)
+	err = t.space.Explain(err, t.root, path, t.created, t.totals)
 	if t.lost.CompareAndSwap(nil, &err) {
 		text := err.Error()
 		t.shown.Dropped.Store(&text)
