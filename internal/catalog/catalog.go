@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"errors"
-	"io"
 	"iter"
 	"slices"
 	"sync"
@@ -174,29 +173,6 @@ func (c *Catalog) keptInLines(file string) (digests hash.Digests, complete bool)
 		}
 	}
 	return digests, complete
-}
-
-// ListsInPlace reports whether the previous manifest of each hash may list the file, and no
-// killed run has moved that manifest aside.
-func (c *Catalog) ListsInPlace(file string) bool {
-	for _, l := range c.lists {
-		if l.prev == nil || l.prev.killed || !l.prev.index.MayList(file) {
-			return false
-		}
-	}
-	return len(c.lists) > 0
-}
-
-// EachPrevious calls yield for the previous manifests, in the order of the hashes.
-func (c *Catalog) EachPrevious(yield func(io.Reader) error) error {
-	for _, l := range c.lists {
-		if l.prev != nil {
-			if err := yield(l.prev.lines()); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // Outcome is the result of one entry at the destination.

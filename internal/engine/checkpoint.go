@@ -8,8 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// checkEvery is the default interval at which a destination's goroutines check whether a
-// checkpoint is due, and flush the log.
+// checkEvery is the default interval of the checks whether a checkpoint is due.
 const checkEvery = 50 * time.Millisecond
 
 // makeCheckpoints makes the checkpoints of one destination until checkpointsEnded is closed:
@@ -35,6 +34,7 @@ func (t *target) makeCheckpoints(r *run) {
 			continue
 		}
 		if !asked && !t.log.Due(now) {
+			t.reportLog()
 			continue
 		}
 		clock.At(timing.Flush, t.place())
@@ -44,24 +44,6 @@ func (t *target) makeCheckpoints(r *run) {
 		}
 		clock.Did(0)
 		clock.At(timing.Idle, timing.None)
-	}
-}
-
-// flushLog writes the buffered records of the log to its file every checkEvery. It runs in its
-// own goroutine, so that a checkpoint that waits for the device does not delay it.
-func (t *target) flushLog(every time.Duration) {
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-t.checkpointsEnded:
-			return
-		case <-ticker.C:
-		}
-		if !t.isDropped() {
-			t.log.Flush()
-			t.reportLog()
-		}
 	}
 }
 

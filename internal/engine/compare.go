@@ -10,7 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -29,14 +28,14 @@ func (r *run) compare(e *entry) error {
 			r.startAction(e, p, p.decision.equal)
 		}
 	}
-	open, err := r.openExisting(e)
+	open := r.openExisting(e)
 	defer func() {
 		for _, c := range open {
 			c.file.Close()
 		}
 	}()
-	if err != nil || len(open) == 0 {
-		return err
+	if len(open) == 0 {
+		return nil
 	}
 	if err := r.openContent(e); err != nil {
 		return err
@@ -83,10 +82,9 @@ func (p *transfer) compareInstead() {
 	p.become(stateComparing)
 }
 
-// openExisting opens the existing files of all transfers that are in stateComparing. A file that
-// an interrupted run is proved to have copied completely needs no comparison: its transfer leaves
-// the state. The caller closes the files, also after an error.
-func (r *run) openExisting(e *entry) (open []*comparison, err error) {
+// openExisting opens the existing files of all transfers that are in stateComparing. The caller
+// closes them.
+func (r *run) openExisting(e *entry) (open []*comparison) {
 	for p := range e.in(stateComparing) {
 		e.clock.At(timing.Read, p.target.place())
 		f, info, err := p.dir.Open(p.name)
@@ -104,24 +102,12 @@ func (r *run) openExisting(e *entry) (open []*comparison, err error) {
 				c.differs = true
 			}
 		}
-		if p.decision.written != nil && !c.differs {
-			proved, err := r.proveWhole(e, c, info)
-			if err != nil || proved {
-				f.Close()
-			}
-			if err != nil {
-				return open, err
-			}
-			if proved {
-				continue
-			}
-		}
 		if r.drops() {
 			f.SetUncached(true)
 		}
 		open = append(open, c)
 	}
-	return open, nil
+	return open
 }
 
 // endComparison carries out the decision for an equal file, or that for a different one. broken
@@ -181,29 +167,6 @@ func (d *decision) damaged(source hash.Digests) bool {
 		}
 	}
 	return d.line.Any()
-}
-
-// proveWhole checks a file that an interrupted run has copied: it reads the file from the
-// device and compares the digests with those that the interrupted run recorded. If they are
-// equal, the source need not be read. Otherwise the caller compares the file with the source.
-// The error is that of the context only.
-func (r *run) proveWhole(e *entry, c *comparison, info fsys.Info) (proved bool, err error) {
-	set := r.sets.Get().(*hash.Set)
-	defer r.sets.Put(set)
-	set.Reset()
-	p := c.transfer
-	// Without counters: progress counts the bytes of the source.
-	quiet := pipe.Pipe{Pool: r.pipe.Pool, QueueSize: r.pipe.QueueSize}
-	_, _, err = quiet.ReadBack(r.ctx, c.file, info, set, pipe.CacheDrop, e.clock, p.target.place())
-	if stopped := r.ctx.Err(); stopped != nil {
-		return false, stopped
-	}
-	if err != nil || !set.Digests().Equal(p.decision.written) || p.syncKept(c.file) != nil {
-		return false, nil
-	}
-	p.content = content{digests: p.decision.written, fresh: true, known: true}
-	r.startAction(e, p, p.decision.equal)
-	return true, nil
 }
 
 // isPartialCopy reports whether every byte of the destination's file is zero or equals the byte of

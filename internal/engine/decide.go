@@ -54,7 +54,6 @@ type journalView struct {
 	listed  bool         // the file equalled the source and was flushed; neither has changed since
 	digests hash.Digests // of a listed file
 	suspect bool         // the file has changed since that run began; a power cut may have damaged content of the right size and time
-	written hash.Digests // of the content that the run wrote, which may have been lost in a power cut; nil if unknown
 }
 
 // decision is what happens to an entry at one destination.
@@ -68,8 +67,7 @@ type decision struct {
 	suspect   bool           // a power cut may have damaged the file: compare the content on the device, not in the page cache
 	// replacePartial: a file that differs is replaced if it is a partial copy, see isPartialCopy.
 	replacePartial bool
-	written        hash.Digests // for actCompare: a file with these digests counts as equal, too
-	unreadable     bool         // the comparison has shown that the device cannot return the content
+	unreadable     bool // the comparison has shown that the device cannot return the content
 }
 
 // replacesUnreadable reports whether a file whose comparison has failed with err is handled like a
@@ -220,7 +218,7 @@ func (o *observation) listedBefore(d decision) decision {
 // compares it, so that the manifest can list the file if it is complete. Policy "protect" replaces
 // only a partial copy, because another process may have changed the file.
 func (o *observation) suspectBefore(d decision) decision {
-	suspect := decision{act: d.act, suspect: true, written: o.journal.written}
+	suspect := decision{act: d.act, suspect: true}
 	switch {
 	case o.policy == PolicyProtect:
 		suspect.act, suspect.equal, suspect.different, suspect.replacePartial = actCompare, actKeep, actConflict, true
@@ -334,20 +332,14 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // observeJournal returns what the journal of an interrupted run records about a file. It ignores
 // records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
-	log, path := p.target.log, e.manifestPath(p)
-	left := log.Judge(path, e.meta.Info, p.have, timeStampsOf(p.dd.system))
+	left := p.target.log.Judge(e.manifestPath(p), e.meta.Info, p.have, timeStampsOf(p.dd.system))
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {
 			j.digests = left.Digests
 		}
 		return j
 	}
-	j.suspect = left.MayBeIncomplete && !(log.Certified && p.target.catalog.ListsInPlace(path)) && !p.target.leftBefore(e.path)
-	if j.suspect {
-		if digests, ok := log.Written(path, e.meta.Info, p.have); ok && e.expected.Met(digests) {
-			j.written = digests
-		}
-	}
+	j.suspect = left.MayBeIncomplete && !p.target.leftBefore(e.path)
 	return j
 }
 

@@ -11,8 +11,8 @@ import (
 const minWriteBehind = 1 << 20 // bytes
 
 // startBackground starts the goroutines that run beside the workers. Each destination has one
-// that makes checkpoints and one that flushes the log. Each device has one for
-// writeback. Another one, the gauge, counts the unwritten bytes.
+// that makes checkpoints. Each device has one for writeback. Another one, the gauge, counts the
+// unwritten bytes.
 func (r *run) startBackground() {
 	devices := map[uint64]*pipe.Gauged{}
 	for _, t := range r.targets {
@@ -40,7 +40,6 @@ func (r *run) startBackground() {
 			}
 		}
 		t.checkpointers.Go(func() { t.makeCheckpoints(r) })
-		t.checkpointers.Go(func() { t.flushLog(r.opts.checkEvery) })
 	}
 	var gauged []pipe.Gauged
 	for _, d := range r.devices {
@@ -62,8 +61,7 @@ func (r *run) showDestinations() {
 	r.counters.SetDestinations(list)
 }
 
-// stopCheckpoints ends the goroutines that make checkpoints and flush logs, and waits for
-// them.
+// stopCheckpoints ends the goroutines that make checkpoints, and waits for them.
 func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
 		if t.checkpointsEnded != nil {

@@ -140,11 +140,7 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	r.markIncomplete(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	stays := r.needsJournal(t, complete)
-	err = t.removeLeftovers()
-	if err == nil && !stays {
-		err = t.certify(written)
-	}
-	if err != nil {
+	if err = t.removeLeftovers(); err != nil {
 		t.failEnd(failure.StageJournal, err)
 		return written
 	}
@@ -221,16 +217,6 @@ func (t *target) removeLeftovers() error {
 	find := fsys.NewFinder(t.root, fsys.FinderLimit())
 	defer find.Close()
 	return t.log.RemoveAllLeftovers(find)
-}
-
-// certify records the digests of the written manifests in the journal, if the journal keeps logs of
-// unfinished copies from other sources.
-func (t *target) certify(written []catalog.Written) error {
-	digests := make([]string, len(written))
-	for i, w := range written {
-		digests[i] = w.SHA256
-	}
-	return t.log.Certify(digests)
 }
 
 // needsJournal reports whether a later run needs the journal of a destination whose manifests are

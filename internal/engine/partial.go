@@ -1,14 +1,10 @@
 package engine
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	stdhash "hash"
-	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -26,18 +22,15 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 			continue
 		}
 		wanted++
-		if f := r.takeLeftover(e, p, set); f != nil {
+		if f := r.takeLeftover(e, p); f != nil {
 			found = append(found, f)
 		}
 	}
 	var states [][]byte
 	for _, f := range found {
-		if start == 0 || f.proved.Offset < start {
-			start, states = f.proved.Offset, f.proved.States
+		if start == 0 || f.Offset < start {
+			start, states = f.Offset, f.States
 		}
-	}
-	if err := r.ctx.Err(); err != nil {
-		return 0, cmp.Or(leaveForNextRun(found), err)
 	}
 	if start == 0 || len(found) < wanted {
 		for _, f := range found {
@@ -90,7 +83,6 @@ func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
 type leftover struct {
 	transfer *transfer
 	*resume.Leftover
-	proved journal.Partial // the part whose content is certain
 }
 
 // leaveForNextRun closes the temporaries and leaves them for the next run.
@@ -102,56 +94,15 @@ func leaveForNextRun(found []*leftover) (err error) {
 	return err
 }
 
-// takeLeftover opens the temporary that is left of a file at one destination. It returns nil,
-// and discards the temporary, if the content of no part is certain.
-func (r *run) takeLeftover(e *entry, p *transfer, set *hash.Set) *leftover {
+// takeLeftover opens the temporary that is left of a file at one destination. The result is nil if
+// there is none.
+func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
 	e.clock.At(timing.Read, p.target.place())
 	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.Info)
 	if left == nil {
 		return nil
 	}
-	f := &leftover{transfer: p, Leftover: left, proved: left.Durable}
-	if left.Written.Offset > 0 && left.Size >= left.Written.Offset && r.proveWritten(e, f, set) {
-		f.proved = left.Written
-	}
-	if r.ctx.Err() != nil {
-		return f // the run was stopped; the caller keeps the temporary for the next run
-	}
-	if f.proved.Offset == 0 || left.Size < f.proved.Offset {
-		left.Discard()
-		return nil
-	}
-	return f
-}
-
-// proveWritten checks the part of a temporary that was written after the last checkpoint. It
-// reads that part from the device and compares the states of the digests with those that the
-// interrupted run recorded while it read the source.
-func (r *run) proveWritten(e *entry, f *leftover, set *hash.Set) bool {
-	durable, written := f.Durable, f.Written
-	set.Restore(durable.States)
-	var provable []stdhash.Hash
-	for i := range set.Len() {
-		known := i < len(written.States) && len(written.States[i]) > 0
-		if known && (durable.Offset == 0 || i < len(durable.States) && len(durable.States[i]) > 0) {
-			provable = append(provable, set.Hash(i))
-		}
-	}
-	if len(provable) == 0 {
-		return false
-	}
-	if _, err := f.File.DropCache(); err != nil {
-		return false
-	}
-	if err := r.pipe.HashRange(r.ctx, &f.File.File, durable.Offset, written.Offset, provable, e.clock, f.transfer.target.place()); err != nil {
-		return false
-	}
-	for i := range set.Len() {
-		if h := set.Hash(i); slices.Contains(provable, h) && !bytes.Equal(hash.State(h), written.States[i]) {
-			return false
-		}
-	}
-	return true
+	return &leftover{transfer: p, Leftover: left}
 }
 
 // leavePartial keeps the written parts of a large file when the run is stopped. The caller has

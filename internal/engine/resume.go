@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"strings"
 
@@ -25,14 +22,13 @@ func (t *target) openLog(r *run) error {
 		return err
 	}
 	o := resume.Options{
-		Source:          source,
-		File:            t.Name,
-		Terms:           r.opts.logTerms(),
-		Hashes:          r.opts.Hashes,
-		KeepTimes:       r.opts.Preserve&metadata.PreserveTimes != 0,
-		Durable:         r.opts.Sync != dest.SyncNone,
-		ManifestDigests: t.manifestDigests,
-		TimeStamps:      t.timeStamps,
+		Source:     source,
+		File:       t.Name,
+		Terms:      r.opts.logTerms(),
+		Hashes:     r.opts.Hashes,
+		KeepTimes:  r.opts.Preserve&metadata.PreserveTimes != 0,
+		Durable:    r.opts.Sync != dest.SyncNone,
+		TimeStamps: t.timeStamps,
 	}
 	var warnings []error
 	if r.opts.DryRun {
@@ -68,17 +64,6 @@ func (o *Options) logTerms() string {
 
 // part reports whether filters can exclude files of the source from the run.
 func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
-
-// manifestDigests returns the SHA-256 of each manifest of an earlier run.
-func (t *target) manifestDigests() (digests []string, err error) {
-	err = t.catalog.EachPrevious(func(manifest io.Reader) error {
-		sum := sha256.New()
-		_, err := io.Copy(sum, manifest)
-		digests = append(digests, hex.EncodeToString(sum.Sum(nil)))
-		return err
-	})
-	return digests, err
-}
 
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.

@@ -20,7 +20,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -88,57 +87,12 @@ func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
 	require.Equal(t, total, c.Unread.Load())
 }
 
-// The journal of a killed run records only how much was written, not that it is durable. The
-// file is copied from the beginning, and its digests include nothing of the old content.
-func TestResumeStartsAgainWithoutAProof(t *testing.T) {
-	t.Parallel()
-	dir, source, files := largeSource(t)
-	o := largeOptions(source, filepath.Join(dir, "dst"))
-	stopAt(t, o, secondStop)
-	asWritten(t, o.Targets[0])
-	temp := temporaries(t, o.Targets[0])[0]
-	require.NoError(t, os.WriteFile(temp, make([]byte, secondStop+1<<20), 0o600)) // a power cut
-	s := requireCopied(t, o, files)
-	require.Zero(t, s.ResumedBytes)
-}
-
-// asWritten makes a log that says of the large file only that so much of it was
-// written.
-func asWritten(t *testing.T, dir string) {
-	t.Helper()
-	rewriteLog(t, dir, func(old *journal.Log, w *journal.Writer) {
-		p, ok := old.Partial("large")
-		require.True(t, ok)
-		require.NoError(t, w.Written(&p))
-	})
-}
-
-// rewriteLog puts another log in the place of a destination's only one, with its
-// header.
-func rewriteLog(t *testing.T, dir string, fill func(old *journal.Log, w *journal.Writer)) {
-	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, resume.JournalName(""), "log.*"))
-	require.NoError(t, err)
-	require.Len(t, names, 1)
-	content, err := os.ReadFile(names[0])
-	require.NoError(t, err)
-	log, err := journal.Read(bytes.NewReader(content), int64(len(content)))
-	require.NoError(t, err)
-	var fresh bytes.Buffer
-	w, err := journal.Create(&fresh, log.Header)
-	require.NoError(t, err)
-	fill(log, w)
-	require.NoError(t, w.Flush())
-	require.NoError(t, os.WriteFile(names[0], fresh.Bytes(), 0o600))
-}
-
 // One of two destinations has lost its journal. Both are copied from the beginning.
 func TestResumeStartsAgainWithoutTheJournalOfOneDestination(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
 	o := largeOptions(source, filepath.Join(dir, "1"), filepath.Join(dir, "2"))
 	stopAt(t, o, secondStop)
-	asWritten(t, o.Targets[0])
 	treetest.Remove(t, filepath.Join(o.Targets[1], resume.JournalName("")))
 	for _, temp := range temporaries(t, o.Targets[1]) {
 		require.NoError(t, os.Remove(temp))

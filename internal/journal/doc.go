@@ -27,9 +27,8 @@
 //	  - partial: the first OFFSET bytes of a file are on the device, in the
 //	    temporary TEMP in the file's directory. STATES are those of the running
 //	    digests at OFFSET.
-//	  - written: the same for bytes that were written and may not be on the device.
-//	  - done: the partial and written lines of this path above are not valid any more; the
-//	    temporary was removed or has the file's name.
+//	  - done: the partial lines of this path above are not valid any more; the temporary was
+//	    removed or has the file's name.
 //	  - checkpoint: at TIME, all files whose lines begin before byte UPTO of the log were
 //	    on the device.
 //	  - run: another run continues here. File lines above that no checkpoint above
@@ -63,15 +62,10 @@
 //   - a temporary whose name is not ".sealift-*.tmp" with letters, digits, ".", "-" and "_";
 //   - more than 65,536 partials in force, or 64 MiB of their lines.
 //
-// A file line is valid only if a checkpoint covers it. The Writer writes the line as soon as
-// the file has its name, when the data may be only in the page cache. After a power cut the
-// file can have the right size and times and contain zeros. The lines reach the log in
-// the order of writing. So if the checkpoint is readable, all lines that it covers are, too.
-//
-// File lines that no checkpoint covers, and written lines, prove nothing. The next run can
-// prove them: it reads the file at the destination, from the device, and compares the digests
-// or their states with those of the line. So it does not have to read the source again if
-// the killed run was ahead of the device.
+// A file line is valid only if a checkpoint covers it. The caller records a file when it has
+// its name, when the data may be only in the page cache. After a power cut the file can have
+// the right size and times and contain zeros. The lines reach the log in the order of
+// writing. So if the checkpoint is readable, all lines that it covers are, too.
 //
 // A partial or done line is valid without a checkpoint, because its statement is already
 // true when it is written. A lost partial costs time, never data.

@@ -36,7 +36,6 @@ const (
 const (
 	fileLetter       = 'f'
 	partialLetter    = 'p'
-	writtenLetter    = 'w'
 	doneLetter       = 'd'
 	checkpointLetter = 'c'
 	runLetter        = 'r'
@@ -58,8 +57,7 @@ type File struct {
 	Digests      hash.Digests // in the order of the options; none are nil
 }
 
-// Partial is a file whose first bytes are on the device, or, in a written record, may not be
-// there yet. Size and times are the source's.
+// Partial is a file whose first bytes are on the device. Size and times are the source's.
 type Partial struct {
 	Path         string // relative, with slashes
 	Temp         string // the temporary's name, in the directory of Path
@@ -197,7 +195,7 @@ func parse(rest []byte) (f fields, err error) {
 		f.mtime, f.ctime = s.time(s.word()), s.time(s.word())
 		f.list = s.digests()
 		f.path = s.path()
-	case partialLetter, writtenLetter:
+	case partialLetter:
 		f.offset, f.size = s.size("offset"), s.size("size")
 		if f.offset == 0 || f.offset > f.size {
 			s.fail("offset out of range")

@@ -43,7 +43,6 @@ type Log struct {
 	runs        []run              // by start; the first is the header's
 	loose       []lookup.Entry     // file records that are not covered
 	partials    map[string]partial // the valid partial records, by path
-	written     map[string]partial // the valid written records, by path
 	held        int                // bytes of their lines
 	scratch     sync.Pool          // of *buffers
 }
@@ -72,7 +71,7 @@ type partial struct {
 func Read(r io.ReaderAt, size int64) (*Log, error) { return read(r, size, nil) }
 
 func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
-	l := &Log{lines: lookup.New(r, size, hash), partials: map[string]partial{}, written: map[string]partial{}}
+	l := &Log{lines: lookup.New(r, size, hash), partials: map[string]partial{}}
 	l.scratch.New = func() any { return &buffers{} }
 	in := bufio.NewReaderSize(io.NewSectionReader(r, 0, size), int(min(size+1, maxLine)))
 	for l.Size < size && l.Why == nil {
@@ -101,7 +100,6 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 	l.setLoose()
 	l.lines.Cut(l.Size)
 	slices.Sort(l.entries)
-	slices.Sort(l.loose)
 	return l, nil
 }
 
@@ -118,7 +116,7 @@ func (l *Log) take(line []byte) error {
 	switch f.letter {
 	case fileLetter:
 		l.entries = append(l.entries, l.lines.Entry(f.path, l.Size))
-	case partialLetter, writtenLetter:
+	case partialLetter:
 		return l.takePartial(f, len(line))
 	case doneLetter:
 		path, _ := unescape(f.path)
@@ -186,16 +184,12 @@ func (l *Log) takePartial(f fields, length int) error {
 		return err
 	}
 	path, _ := unescape(f.path)
-	in := l.partials
-	if f.letter == writtenLetter {
-		in = l.written
-	}
-	earlier, known := in[path]
-	if !known && len(l.partials)+len(l.written) >= maxPartials || l.held-earlier.held+length > maxPartialBytes {
+	earlier, known := l.partials[path]
+	if !known && len(l.partials) >= maxPartials || l.held-earlier.held+length > maxPartialBytes {
 		return errors.New("too many partials")
 	}
 	l.held += length - earlier.held
-	in[path] = partial{Partial{
+	l.partials[path] = partial{Partial{
 		Path: path, Temp: string(f.temp), Offset: f.offset, Size: f.size,
 		Mtime: f.mtime, Ctime: f.ctime, States: states,
 	}, length}
@@ -203,9 +197,8 @@ func (l *Log) takePartial(f fields, length int) error {
 }
 
 func (l *Log) drop(path string) {
-	l.held -= l.partials[path].held + l.written[path].held
+	l.held -= l.partials[path].held
 	delete(l.partials, path)
-	delete(l.written, path)
 }
 
 // Files returns the number of file records that a checkpoint covers. Earlier records of the
@@ -218,23 +211,12 @@ func (l *Log) Partial(path string) (Partial, bool) {
 	return p.Partial, ok
 }
 
-// WrittenPartial returns the last record of data that was written for path and may not be
-// on the device. To find out, read the data there and compare it with the States. Do not
-// change the States.
-func (l *Log) WrittenPartial(path string) (Partial, bool) {
-	p, ok := l.written[path]
-	return p.Partial, ok
-}
-
-// Partials yields all valid partial and written records, in no order. The caller must not
-// change their States.
+// Partials yields all valid partial records, in no order. The caller must not change their States.
 func (l *Log) Partials() iter.Seq[Partial] {
 	return func(yield func(Partial) bool) {
-		for _, of := range []map[string]partial{l.partials, l.written} {
-			for p := range maps.Values(of) {
-				if !yield(p.Partial) {
-					return
-				}
+		for p := range maps.Values(l.partials) {
+			if !yield(p.Partial) {
+				return
 			}
 		}
 	}
@@ -250,20 +232,27 @@ func (l *Log) Partials() iter.Seq[Partial] {
 //
 // The error is that of reading the log, or says that it changed since it was read.
 func (l *Log) File(path string) (f File, at fsys.Time, ok bool, err error) {
-	f, offset, ok, err := l.find(l.entries, path)
-	if !ok || err != nil {
-		return File{}, fsys.Time{}, false, err
+	b := l.scratch.Get().(*buffers)
+	defer l.scratch.Put(b)
+	b.path = appendEscaped(b.path[:0], path)
+	first, end := l.lines.Find(l.entries, b.path)
+	for _, e := range slices.Backward(l.entries[first:end]) {
+		offset := l.lines.Offset(e)
+		found, err := b.read(l, offset)
+		if err != nil {
+			return File{}, at, false, err
+		}
+		if !bytes.Equal(found.path, b.path) {
+			continue
+		}
+		digests, err := decodeDigests(found.list)
+		if err != nil {
+			return File{}, at, false, changedAt(offset)
+		}
+		c, _ := slices.BinarySearchFunc(l.checkpoints, offset+1, func(c checkpoint, end int64) int { return cmp.Compare(c.upto, end) })
+		return File{Path: path, Size: found.size, Mtime: found.mtime, Ctime: found.ctime, Digests: digests}, l.checkpoints[c].at, true, nil
 	}
-	c, _ := slices.BinarySearchFunc(l.checkpoints, offset+1, func(c checkpoint, end int64) int { return cmp.Compare(c.upto, end) })
-	return f, l.checkpoints[c].at, true, nil
-}
-
-// Written returns the last file record of path that no checkpoint covers: the file
-// existed, but may not be on the device. To find out, read it there and compare the
-// digests.
-func (l *Log) Written(path string) (f File, ok bool, err error) {
-	f, _, ok, err = l.find(l.loose, path)
-	return f, ok, err
+	return File{}, at, false, nil
 }
 
 // Loose yields the paths of the file records that no checkpoint covers, in no order. A path
@@ -284,30 +273,6 @@ func (l *Log) Loose() iter.Seq2[string, error] {
 			}
 		}
 	}
-}
-
-// find returns the last record of path among entries, which are sorted.
-func (l *Log) find(entries []lookup.Entry, path string) (f File, offset int64, ok bool, err error) {
-	b := l.scratch.Get().(*buffers)
-	defer l.scratch.Put(b)
-	b.path = appendEscaped(b.path[:0], path)
-	first, end := l.lines.Find(entries, b.path)
-	for _, e := range slices.Backward(entries[first:end]) {
-		offset := l.lines.Offset(e)
-		found, err := b.read(l, offset)
-		if err != nil {
-			return File{}, 0, false, err
-		}
-		if !bytes.Equal(found.path, b.path) {
-			continue
-		}
-		digests, err := decodeDigests(found.list)
-		if err != nil {
-			return File{}, 0, false, changedAt(offset)
-		}
-		return File{Path: path, Size: found.size, Mtime: found.mtime, Ctime: found.ctime, Digests: digests}, offset, true, nil
-	}
-	return File{}, 0, false, nil
 }
 
 // buffers are the buffers of one call.

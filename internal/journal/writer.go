@@ -124,13 +124,7 @@ func (w *Writer) File(f *File) error {
 
 // Partial records that the beginning of a file is on the device. It replaces earlier records
 // of its path.
-func (w *Writer) Partial(p *Partial) error { return w.partial(partialLetter, p) }
-
-// Written records that the beginning of a file was written. It may not be on the device. The
-// record replaces earlier such records of its path.
-func (w *Writer) Written(p *Partial) error { return w.partial(writtenLetter, p) }
-
-func (w *Writer) partial(letter byte, p *Partial) error {
+func (w *Writer) Partial(p *Partial) error {
 	switch {
 	case w.err != nil:
 		return w.err
@@ -144,7 +138,7 @@ func (w *Writer) partial(letter byte, p *Partial) error {
 		return unfit("path")
 	}
 	start := w.begin()
-	b := append(w.buf, letter, ' ')
+	b := append(w.buf, partialLetter, ' ')
 	b = append(strconv.AppendInt(b, p.Offset, 10), ' ')
 	b = append(strconv.AppendInt(b, p.Size, 10), ' ')
 	b = append(p.Mtime.AppendDecimal(b), ' ')
@@ -155,7 +149,7 @@ func (w *Writer) partial(letter byte, p *Partial) error {
 	return w.end(start, w.sum)
 }
 
-// Done records that the partial and written records of path are not valid any more: the
+// Done records that the partial record of path is not valid any more: the
 // temporary was removed or has the file's name.
 func (w *Writer) Done(path string) error {
 	if w.err != nil {

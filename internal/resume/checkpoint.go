@@ -172,7 +172,6 @@ func (l *Log) record(g *Group) (*fsys.Pending, error) {
 		}
 		l.mu.total += p.off - p.now.synced
 		p.now.synced = p.off
-		p.now.written = max(p.now.written, p.off)
 	}
 	if g.Files > 0 {
 		if err := l.mu.w.Checkpoint(g.upto, g.at); err != nil {

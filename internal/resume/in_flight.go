@@ -13,10 +13,6 @@ const (
 	// MarkEvery is the distance between two points at which a large file can be continued,
 	// in bytes.
 	MarkEvery = 4 << 20
-
-	// writtenEvery is the distance between two records of the written length of a large
-	// file, in bytes.
-	writtenEvery = 16 << 20
 )
 
 // LargeFile is a large file before it is written.
@@ -43,8 +39,8 @@ type InFlight struct {
 
 // progress is how much of an InFlight is written. The log's mu guards it.
 type progress struct {
-	synced, written int64 // bytes, as in the last records
-	users           int   // checkpoints that sync the file, and the worker
+	synced int64 // bytes, as in the last record
+	users  int   // checkpoints that sync the file, and the worker
 }
 
 // Track lets checkpoints record how much of a large file is written. The result is nil if
@@ -58,23 +54,10 @@ func (l *Log) Track(o LargeFile) (*InFlight, error) {
 		return nil, err
 	}
 	f := &InFlight{LargeFile: o, log: l, temp: o.File.Name(), dup: dup}
-	if err := l.add(f); err != nil {
-		dup.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func (l *Log) add(f *InFlight) error {
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f.Start == 0 { // one byte proves nothing, but lets the next run find the temporary
-		if err := l.mu.w.Written(f.lineAt(1, nil)); err != nil {
-			return err
-		}
-	}
-	l.mu.inFlight[f] = &progress{synced: f.Start, written: f.Start, users: 1}
-	return nil
+	l.mu.inFlight[f] = &progress{synced: f.Start, users: 1}
+	l.mu.Unlock()
+	return f, nil
 }
 
 // Stop ends the work of Track. It may be called again.

@@ -223,7 +223,7 @@ func (j *Journal) Create() (*fsys.Pending, error) { return j.dir.Create(false) }
 // makes.
 func isOwn(name string) bool {
 	switch name {
-	case lockName, rootName, planName, certifiedName:
+	case lockName, rootName, planName:
 		return true
 	}
 	digits, isLog := strings.CutPrefix(strings.TrimPrefix(name, setAsidePrefix), logPrefix)
@@ -254,7 +254,7 @@ func (j *Journal) Remove() error {
 		if name == lockName || name == planName { // last, because the next run can begin once they are removed
 			continue
 		}
-		if j.foreign[name] || strings.HasPrefix(name, asidePrefix) || name == certifiedName && len(j.foreign) > 0 {
+		if j.foreign[name] || strings.HasPrefix(name, asidePrefix) {
 			stays = true
 			continue
 		}

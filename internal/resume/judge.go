@@ -87,29 +87,12 @@ func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Diges
 	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
 }
 
-// Written returns the digests of a file that an interrupted run has copied or found equal,
-// if the source's file has not changed since. The file may not be on the device. The caller
-// has to read it there to prove that.
-func (l *Log) Written(path string, src, have fsys.Info) (hash.Digests, bool) {
-	if l.known == nil || len(l.opts.Hashes) == 0 {
-		return nil, false
-	}
-	f, ok, err := l.known.Written(path)
-	if err == nil && !ok { // covered, but linked since, or changed in the clock's last tick
-		f, _, ok, err = l.known.File(path)
-	}
-	return f.Digests, err == nil && ok && l.fits(&f, src, have)
-}
-
 // Touched implements catalog.Interrupted. It reports whether an interrupted run may have
 // changed the file that have describes, and which digests it should then have.
 func (l *Log) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
 	if l.known != nil {
-		fits := func(f journal.File) bool { return f.Size == have.Size && l.fitsHashes(f.Digests) }
-		if f, ok, err := l.known.Written(path); err == nil && ok && fits(f) {
-			return f.Digests, true
-		}
-		if f, _, ok, err := l.known.File(path); err == nil && ok && fits(f) {
+		f, _, ok, err := l.known.File(path)
+		if err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
 			return f.Digests, true
 		}
 	}

@@ -12,11 +12,9 @@ import (
 
 // Leftover is the temporary of a large file that an interrupted run has left.
 type Leftover struct {
+	// Partial has the part that is on the device.
+	journal.Partial
 	File *fsys.Pending // opened; the caller commits, aborts or keeps it
-	Size int64         // of File, bytes
-	// Durable is the length that is on the device. Written is the length that was written;
-	// the caller has to read it to prove that. The offset is 0 if nothing is known.
-	Durable, Written journal.Partial
 
 	log *Log
 }
@@ -25,45 +23,44 @@ type Leftover struct {
 // path names the file and src describes the source's file. The result is nil if there is
 // none.
 func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover {
-	durable, written, ok := l.partial(path, src)
+	line, ok := l.partial(path, src)
 	if !ok {
 		return nil
 	}
-	temp := cmp.Or(durable.Temp, written.Temp)
 	l.mu.Lock()
-	_, left := l.mu.left[temp]
-	delete(l.mu.left, temp)
+	_, left := l.mu.left[line.Temp]
+	delete(l.mu.left, line.Temp)
 	l.mu.Unlock()
 	if !left {
 		return nil
 	}
-	file, info, err := dir.Reopen(temp, l.Owner)
+	file, info, err := dir.Reopen(line.Temp, l.Owner)
 	if err != nil { // the temporary does not exist any more, or is another file: the copy starts at the beginning
 		l.mu.Lock()
-		l.mu.left[temp] = path // to be removed
+		l.mu.left[line.Temp] = path // to be removed
 		l.mu.Unlock()
 		return nil
 	}
-	return &Leftover{File: file, Size: info.Size, Durable: durable, Written: written, log: l}
+	f := &Leftover{Partial: line, File: file, log: l}
+	if info.Size < line.Offset {
+		f.Discard()
+		return nil
+	}
+	return f
 }
 
-// Continues returns how many bytes of a file a run would continue with at most, if the
-// temporary in dir has not changed since.
+// Continues returns how many bytes of a file a run would continue with, if the temporary in dir has
+// not changed since.
 func (l *Log) Continues(dir *fsys.Dir, path string, src fsys.Info) int64 {
-	durable, written, ok := l.partial(path, src)
+	line, ok := l.partial(path, src)
 	if !ok {
 		return 0
 	}
-	have, err := dir.Lstat(cmp.Or(durable.Temp, written.Temp))
-	switch {
-	case err != nil || have.Kind != fsys.Regular:
+	have, err := dir.Lstat(line.Temp)
+	if err != nil || have.Kind != fsys.Regular || have.Size < line.Offset {
 		return 0
-	case have.Size >= max(durable.Offset, written.Offset):
-		return max(durable.Offset, written.Offset)
-	case have.Size >= durable.Offset:
-		return durable.Offset
 	}
-	return 0
+	return line.Offset
 }
 
 // Reached returns how many bytes of a file an interrupted run has copied, at most.
@@ -71,43 +68,30 @@ func (l *Log) Reached(path string, src fsys.Info) int64 {
 	if l == nil {
 		return 0
 	}
-	durable, written, _ := l.partial(path, src)
-	return max(durable.Offset, written.Offset)
+	line, _ := l.partial(path, src)
+	return line.Offset
 }
 
-// partial returns how much of a large file an interrupted run has written.
-func (l *Log) partial(path string, src fsys.Info) (durable, written journal.Partial, ok bool) {
+// partial returns how much of a large file an interrupted run has written to the device.
+func (l *Log) partial(path string, src fsys.Info) (line journal.Partial, ok bool) {
 	if l.known == nil {
-		return durable, written, false
+		return line, false
 	}
-	durable, _ = l.known.Partial(path)
-	written, _ = l.known.WrittenPartial(path)
-	fits := func(p journal.Partial) bool {
-		return p.Offset > 0 && p.Size == src.Size && p.Mtime == src.Mtime && p.Ctime == src.Ctime
+	line, ok = l.known.Partial(path)
+	if !ok || line.Size != src.Size || line.Mtime != src.Mtime || line.Ctime != src.Ctime {
+		return journal.Partial{}, false
 	}
-	if !fits(durable) {
-		durable = journal.Partial{}
-	}
-	if !fits(written) || written.Offset <= durable.Offset || durable.Offset > 0 && durable.Temp != written.Temp {
-		written = journal.Partial{}
-	}
-	return durable, written, durable.Offset > 0 || written.Offset > 0
+	return line, true
 }
 
 // Shorten records, on the device, that the file can be continued at off with these states
 // of the digests. The caller calls it before it truncates the file there. It has no effect
 // if the log has no later offset of the file.
 func (f *Leftover) Shorten(off int64, states [][]byte) error {
-	line := f.Durable
-	if f.Written.Offset > line.Offset {
-		line = f.Written
-	}
-	if line.Offset <= off || !f.log.Active() {
+	if f.Offset <= off || !f.log.Active() {
 		return nil
 	}
-	if err := f.File.Sync(); err != nil {
-		return err
-	}
+	line := f.Partial
 	line.Offset, line.States = off, states
 	log, err := f.log.replacePartial(&line)
 	if err != nil {
@@ -116,14 +100,11 @@ func (f *Leftover) Shorten(off int64, states [][]byte) error {
 	return log.Sync()
 }
 
-// replacePartial writes line instead of earlier records of its path, and returns the log,
+// replacePartial writes line, which replaces earlier records of its path, and returns the log,
 // which is not synced yet.
 func (l *Log) replacePartial(line *journal.Partial) (*fsys.Pending, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err := l.mu.w.Done(line.Path); err != nil {
-		return nil, err
-	}
 	if err := l.mu.w.Partial(line); err != nil {
 		return nil, err
 	}
@@ -133,7 +114,7 @@ func (l *Log) replacePartial(line *journal.Partial) (*fsys.Pending, error) {
 // Discard removes the file and records that it does not exist any more.
 func (f *Leftover) Discard() {
 	f.File.Abort()
-	f.log.gone(cmp.Or(f.Durable.Path, f.Written.Path))
+	f.log.gone(f.Path)
 }
 
 // RemoveTemporaries removes the temporaries of interrupted runs from dir, except those that

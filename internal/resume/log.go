@@ -26,9 +26,6 @@ type Log struct {
 	// known lists it.
 	Interrupted bool
 	SetAside    bool // there are logs of this source that cannot be continued
-	// Certified means that a complete run has certified the manifests at the destination,
-	// and that no copy was interrupted there since: see Certify.
-	Certified bool
 
 	journal  *Journal
 	readOnly bool // of a dry run, to which the journal belongs
@@ -82,8 +79,6 @@ type Options struct {
 	// Durable means that the caller syncs files. Without it, no file is known to be on the
 	// device, and nothing is recorded.
 	Durable bool
-	// ManifestDigests returns the SHA-256 of each manifest of an earlier run.
-	ManifestDigests func() ([]string, error)
 	// TimeStamps describes those of a file system in the destination. ok: it is known.
 	TimeStamps func(device uint64) (t TimeStamps, ok bool)
 }
@@ -149,29 +144,6 @@ func (l *Log) SyncedNames(dir string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.mu.dirs, dir)
-}
-
-// Flush writes the records of the added files, and of the progress of large files, to the
-// system. If this process is killed, the next run finds these records. It can prove them by
-// reading the files.
-func (l *Log) Flush() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.active() {
-		return
-	}
-	for f, at := range l.mu.inFlight {
-		off, states, ok := f.Reached()
-		if !ok || off < at.written+writtenEvery {
-			continue
-		}
-		if err := l.mu.w.Written(f.lineAt(off, states)); err != nil {
-			l.fail(err)
-			return
-		}
-		at.written = off
-	}
-	l.fail(l.mu.w.Flush())
 }
 
 // ReadBack reads the log that is being written; nil if the log has failed.

@@ -72,9 +72,6 @@ func (l *Log) readAll() (warnings []error, err error) {
 	if warning != nil {
 		warnings = append(warnings, warning)
 	}
-	if err == nil {
-		err = l.readCertified()
-	}
 	return warnings, err
 }
 

@@ -17,8 +17,7 @@ import (
 // tested are the options of most tests.
 var tested = Options{
 	Source: "/src", Terms: "hash=sha256", Hashes: []hash.Algorithm{hash.SHA256}, KeepTimes: true, Durable: true,
-	ManifestDigests: func() ([]string, error) { return nil, nil },
-	TimeStamps:      func(uint64) (TimeStamps, bool) { return TimeStamps{}, false },
+	TimeStamps: func(uint64) (TimeStamps, bool) { return TimeStamps{}, false },
 }
 
 // openRoot opens an empty directory for a destination, through sys.
@@ -150,7 +149,6 @@ func TestRemoveLeavesLogsOfOtherSources(t *testing.T) {
 			j, l, warnings := open(t, root, tested)
 			require.True(t, j.HoldsLogs())
 			require.Equal(t, other, l.Interrupted)
-			require.NoError(t, l.Certify([]string{"digest"}))
 			l.Close()
 			require.NoError(t, j.Remove())
 			require.True(t, j.Removed)
@@ -167,7 +165,7 @@ func TestRemoveLeavesLogsOfOtherSources(t *testing.T) {
 			require.NoError(t, err)
 			defer dir.Close()
 			for name, want := range map[string]bool{
-				LogName("/elsewhere"): true, certifiedName: true, lockName: true, LogName("/src"): false,
+				LogName("/elsewhere"): true, lockName: true, LogName("/src"): false,
 			} {
 				_, err := dir.Lstat(name)
 				require.Equal(t, want, err == nil, name)
@@ -195,42 +193,5 @@ func TestOnlyALogWithTheSameTermsIsContinued(t *testing.T) {
 			require.Len(t, warnings, 1)
 			require.ErrorContains(t, warnings[0], "is of a copy with other options")
 		}
-	}
-}
-
-// A certificate holds as long as the other logs and the manifests are what they were.
-func TestCertified(t *testing.T) {
-	for name, c := range map[string]struct {
-		digest string // of the manifest when the next run begins
-		later  bool   // the other copy has gone on
-		want   bool
-	}{
-		"nothing has changed":         {"digest", false, true},
-		"the manifest is another one": {"other", false, false},
-		"the other copy has gone on":  {"digest", true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			root := openRoot(t, nil)
-			elsewhere := tested
-			elsewhere.Source = "/elsewhere"
-			record(t, root, elsewhere, func(*journal.Writer) {})
-			j, l, _ := open(t, root, tested)
-			require.False(t, l.Certified)
-			require.NoError(t, l.Certify([]string{"digest"}))
-			l.Close()
-			require.NoError(t, j.Remove())
-			j.Close()
-			if c.later {
-				j, l, _ := open(t, root, elsewhere)
-				l.Add(&journal.File{Path: "f"}, false)
-				require.NoError(t, l.Checkpoint(flushNothing))
-				l.Close()
-				j.Close()
-			}
-			o := tested
-			o.ManifestDigests = func() ([]string, error) { return []string{c.digest}, nil }
-			_, l, _ = open(t, root, o)
-			require.Equal(t, c.want, l.Certified)
-		})
 	}
 }
