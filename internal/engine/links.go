@@ -88,6 +88,7 @@ type linkGroup struct {
 type primary struct {
 	name    *transfer // nil if there is none
 	id      fsys.ID   // of the file; zero if a dry run would write it
+	unknown error     // the identity of the file cannot be read, so no name becomes a link of it
 	changes bool      // the run creates or replaces a name at this destination
 }
 
@@ -256,11 +257,10 @@ func (r *run) note(e *entry) {
 			if p.dir != nil && !r.opts.DryRun {
 				have, err = p.dir.Lstat(p.name)
 			}
-			if err != nil { // the next name is copied, too
+			if err != nil {
 				p.target.fail(e.path, failure.StageCheck, err)
-				continue
 			}
-			l.name, l.id = p, have.ID
+			l.name, l.id, l.unknown = p, have.ID, err
 		}
 	}
 }
@@ -336,6 +336,9 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 		err := r.keepOld(p)
 		p.finish(linked)
 		return err
+	}
+	if l.unknown != nil {
+		return inStage(failure.StageCreate, fmt.Errorf("linking to %s: %w", quoteName(l.name.name), l.unknown))
 	}
 	from, err := l.name.dd.handle.Acquire()
 	if err != nil {
