@@ -17,14 +17,12 @@ func (f *File) sync() error { return fsyncFD(f.fd) }
 
 func (f *File) datasync() error { return fdatasyncFD(f.fd) }
 
-// reportsHoles is false on macOS. From within data, SEEK_DATA there returns the data behind
+// nextData is not supported on macOS. From within data, SEEK_DATA there returns the data behind
 // the next hole, and SEEK_HOLE can return ENXIO if there is none (gnulib's lseek.c, GNU bug
 // 51857). On APFS they report holes where data was written and not flushed yet
 // (github.com/coreutils/coreutils/pull/68). Compressed files appear to have holes.
-const reportsHoles = runtime.GOOS != "darwin"
-
 func (f *File) nextData(off int64) (data, hole int64, end bool, err error) {
-	if !reportsHoles {
+	if runtime.GOOS == "darwin" {
 		return 0, 0, false, unix.ENOTSUP
 	}
 	data, err = unix.Seek(f.fd, off, unix.SEEK_DATA)

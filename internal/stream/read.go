@@ -18,7 +18,6 @@ type input struct {
 	total  int64 // bytes that were read and sent
 	direct directMode
 	evict  *pipe.Eviction
-	ended  bool // the end of the input was reached, and not only that of the count
 }
 
 // directMode says whether reads use O_DIRECT. The user wants it for the complete input; it is
@@ -42,9 +41,7 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 	case len(b) == 0:
 		return 0, nil
 	case in.Records:
-		n, err = in.ReadSome(b, 0)
-		in.ended = n == 0 && err == nil
-		return n, err
+		return in.ReadSome(b, 0)
 	case in.Seeks && !in.run.byRecord:
 		// Buffers end at the end of a page, so that direct reads begin at one.
 		unit := in.run.unit
@@ -69,11 +66,7 @@ func (in *input) fill(b []byte, limit int64) (n int, err error) {
 			}
 			return n, err
 		}
-		if some == 0 {
-			in.ended = true
-			break
-		}
-		if !in.Seeks && !in.Memory && (in.total+int64(n))%block == 0 {
+		if some == 0 || !in.Seeks && !in.Memory && (in.total+int64(n))%block == 0 {
 			break
 		}
 	}

@@ -66,14 +66,9 @@ func (a account) lines() []string {
 	return list
 }
 
-// find returns the bytes of a path; ok reports whether the path is listed.
-func (a account) find(path string) (n uint64, ok bool) {
-	for _, e := range a.Entries {
-		if e.Path == path {
-			return e.Size, true
-		}
-	}
-	return 0, false
+// has reports whether a path is listed.
+func (a account) has(path string) bool {
+	return slices.ContainsFunc(a.Entries, func(e Entry) bool { return e.Path == path })
 }
 
 // topOf picks the largest from everything that there is.
