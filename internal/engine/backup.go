@@ -12,7 +12,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
-	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 )
 
@@ -36,8 +35,7 @@ type backupState struct {
 }
 
 // openBackup opens as much of the destination's backup directory as exists, and refuses a
-// place that cannot keep files: another file system, one without hard links, or a symbolic
-// link. Directories that do not exist are created when the first file is kept.
+// place that cannot keep files: another file system or a symbolic link. Directories that do not exist are created when the first file is kept.
 func (t *target) openBackup(r *run) error {
 	idle := r.opts.Policy == PolicyNever || r.opts.Policy == PolicyProtect // these replace nothing
 	if t.Backup == nil || t.root == nil || idle {
@@ -85,23 +83,7 @@ func (t *target) openBackup(r *run) error {
 	if info.ID.Dev != t.id.Dev {
 		return refuse("is on another file system than the destination; files are kept there by hard links")
 	}
-	if r.opts.DryRun { // the probe would create a link
-		return nil
-	}
-	journal, err := t.root.OpenDir(resume.JournalName(t.Name))
-	if err != nil {
-		return err
-	}
-	defer journal.Close()
-	err = probeLink(journal, dir)
-	_ = dir.SetTimes(info.Atime, info.Mtime, info.Btime)
-	switch {
-	case err == nil:
-		return nil
-	case fsys.LinkRefused(err):
-		return refuse("cannot keep files: hard links to it cannot be made (" + route.Reason(err) + "); on FAT and exFAT there are none")
-	}
-	return refuse("cannot be written: " + route.Reason(err))
+	return nil
 }
 
 // learn records the identity of the backup directory.
@@ -128,28 +110,6 @@ func (t *target) closeBackup() {
 		t.backup.base.Close()
 	}
 }
-
-// probeLink checks that a file of the journal can get a hard link in another directory. Its error is
-// that of the link. It leaves no file behind. If it is killed, the file is removed with the journal,
-// and the link by the next probeLink.
-func probeLink(journal, to *fsys.Dir) error {
-	file, err := journal.Create(true)
-	if err != nil {
-		return err
-	}
-	defer file.Abort()
-	err = journal.Link(file.Name(), to, probeName)
-	if err != nil && !errors.Is(err, fs.ErrExist) { // fs.ErrExist: a killed run has left it, or another task probes
-		return err
-	}
-	if err = to.Remove(probeName); errors.Is(err, fs.ErrNotExist) { // the other task has removed it
-		return nil
-	}
-	return err
-}
-
-// probeName is the name of the link that probeLink makes.
-var probeName = fsys.SharedTempName("probe")
 
 // keepOld links the file that a transfer is about to replace into the backup directory, if
 // there is one. Files that this run created are not kept.
@@ -194,7 +154,9 @@ func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 	}
 	if err == nil {
 		defer to.Close()
-		err = linkNumbered(dir, name, old.ID, to)
+		if err = linkNumbered(dir, name, old.ID, to); err != nil && fsys.LinkRefused(err) {
+			err = fmt.Errorf("hard links cannot be made there (FAT and exFAT have none): %w", err)
+		}
 	}
 	if err == nil && r.opts.Sync != dest.SyncNone {
 		err = to.Sync()
