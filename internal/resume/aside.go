@@ -88,7 +88,7 @@ func ReadAsides(root *fsys.Dir, journal string) (map[string]string, error) {
 			return nil, err
 		}
 		if file, now := string(record.Path), string(record.Name); asideName(file) == name && filepath.IsLocal(filepath.FromSlash(file)) &&
-			strings.HasPrefix(now, fsys.Reserved) && !strings.ContainsAny(now, `/\`) {
+			strings.HasPrefix(now, fsys.Reserved) && filepath.Base(now) == now {
 			asides[file] = now
 		}
 	}
