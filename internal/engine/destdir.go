@@ -186,8 +186,8 @@ func (dd *destDir) recognize(r *run, info fsys.Info) error {
 	switch {
 	case dd.fresh && !t.isOwnWork(info) && !merged:
 		return errExchanged
-	case t.log != nil && t.log.Interrupted && info.IsUnfinished() && t.isOwnWork(info):
-		dd.fresh = true // an interrupted run created it
+	case t.log != nil && info.IsUnfinished() && t.isOwnWork(info):
+		dd.fresh = true // a run created it that was interrupted, or that could not set its metadata
 	}
 	switch {
 	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID || t.ShowsSource(dd.src.Path()):
