@@ -223,3 +223,31 @@ func TestAManifestRefutesOneOfSeveralNames(t *testing.T) {
 		}
 	}
 }
+
+// The run reads the file under one name. It reports each name that the source's manifest lists otherwise,
+// in whatever order the names come, and also a name that is a conflict.
+func TestAReadingRefutesAllNamesOfAFile(t *testing.T) {
+	t.Parallel()
+	for _, refuted := range []string{"a", "z"} {
+		src, dst := sourceAndDestination(t)
+		right := map[string]string{"a": "z", "z": "a"}[refuted]
+		write(t, src, "a", []byte("content"), since)
+		require.NoError(t, os.Link(filepath.Join(src, "a"), filepath.Join(src, "z")))
+		write(t, dst, right, []byte("content"), since.Add(-time.Hour)) // it is compared
+		write(t, dst, refuted, []byte("of the user"), since.Add(time.Hour))
+		lines := []string{sha("content") + "  " + right + "\n", sha("other") + "  " + refuted + "\n"}
+		slices.SortFunc(lines, func(x, y string) int { return strings.Compare(x[64:], y[64:]) })
+		write(t, src, "SHA256SUMS", []byte(strings.Join(lines, "")), since)
+		for _, dry := range []bool{true, false} {
+			o := options(src, dst)
+			o.DryRun = dry
+			s, err := Run(t.Context(), &o, new(counters.Set))
+			require.NoError(t, err)
+			require.EqualValues(t, 1, s.Mismatches, "%s is refuted", refuted)
+			require.EqualValues(t, 1, s.Conflicts, "%s is refuted", refuted)
+			kept, err := os.ReadFile(filepath.Join(dst, refuted))
+			require.NoError(t, err)
+			require.Equal(t, "of the user", string(kept))
+		}
+	}
+}

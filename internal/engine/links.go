@@ -202,7 +202,8 @@ func (r *run) attemptGroup(g *linkGroup) error {
 }
 
 // eachName takes one step for all names. The names share the digests of the file, so a line or a
-// reading that contradicts them is noticed under each name. The error is errSourceChanged or nil.
+// reading that contradicts them is noticed under each name, in whatever order the names come. The
+// error is errSourceChanged or nil.
 func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
 	for _, e := range g.names {
 		if !anyOpen(e.transfers) || r.ctx.Err() != nil {
@@ -211,10 +212,8 @@ func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
 		if e.digests == nil {
 			e.digests = g.digests
 		}
-		var err error
-		if r.acquire(e); e.digests == nil || !r.failBroken(e) {
-			err = step(r, e)
-		}
+		r.acquire(e)
+		err := step(r, e)
 		r.note(e)
 		e.close()
 		e.release()
@@ -225,6 +224,14 @@ func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
 			g.digests = e.digests
 		}
 		r.failEntry(e, err)
+	}
+	for _, e := range g.names {
+		if e.digests == nil {
+			e.digests = g.digests
+		}
+		if e.digests != nil {
+			r.failBroken(e)
+		}
 	}
 	return nil
 }
@@ -288,7 +295,7 @@ func (r *run) compareSkipped(e *entry) error {
 // link makes names links of the primaries: those that are created or replaced, and separate
 // files that equal the source. A name without a primary is copied, and becomes one.
 func (r *run) link(e *entry) {
-	if e.group == nil {
+	if e.group == nil || e.digests != nil && r.failBroken(e) {
 		return
 	}
 	for _, p := range e.transfers {
