@@ -124,6 +124,7 @@ func (p *prediction) compareGroup(names []string, n *node) {
 				t.actions[q], t.evidence[q] = compare, true
 			}
 			t.linked[q] = true
+			p.forecast.joins = p.forecast.joins || t.actions[q] != create && t.actions[q] != replace
 		}
 	}
 	for range 2 {
@@ -142,10 +143,10 @@ func (p *prediction) compareGroup(names []string, n *node) {
 		if slices.ContainsFunc(p.hashes, func(h int) bool { return len(p.expected[h][q]) > 0 }) {
 			continue
 		}
+		p.forecast.mismatched[q], p.sourceMismatch = true, true
 		for _, t := range p.targets {
-			if a := t.actions[q]; a == create || a == replace || a == upToDate || a == skip {
+			if a := t.actions[q]; a != conflict && a != kept {
 				t.actions[q], t.read[q] = none, false
-				p.forecast.mismatched[q], p.sourceMismatch = true, true
 			}
 		}
 	}
@@ -175,11 +176,7 @@ func (p *prediction) compareContent(q string, n *node) {
 		read = read || a == upToDate || !p.dry && (a == create || a == replace)
 	}
 	p.known[n] = p.known[n] || read
-	for _, t := range p.targets { // the digest is that of each name
-		a := t.actions[q]
-		read = read || p.known[n] && (a == create || a == replace)
-	}
-	if !read {
+	if !p.known[n] {
 		return
 	}
 	for _, h := range p.hashes {
@@ -188,17 +185,15 @@ func (p *prediction) compareContent(q string, n *node) {
 		}
 	}
 	for _, t := range p.targets {
-		if t.actions[q] == skip && slices.ContainsFunc(p.evidenceOf(t, q, n), func(e string) bool { return e == "differs" }) {
+		a := t.actions[q]
+		switch {
+		case p.forecast.mismatched[q] && a != conflict && a != kept:
+			t.actions[q] = none
+		case a == skip && slices.Contains(p.evidenceOf(t, q, n), "differs"):
 			t.evidence[q] = true
 			p.compareAt(t, q, n)
 		}
-		a := t.actions[q]
-		if p.forecast.mismatched[q] {
-			if a != conflict && a != kept {
-				t.actions[q] = none
-			}
-			continue
-		}
+		a = t.actions[q]
 		t.read[q] = a == upToDate || a == create || a == replace
 	}
 }

@@ -6,7 +6,6 @@ package model
 const (
 	countsReplacedLinks = false // a directory in place of a link counts as replaced
 	verifiesEachLine    = false // --verify compares a file with its line in each manifest, not only in the first
-	resumesNever        = false // directories of an interrupted run with policy never get their metadata
 	removesSidecarLines = false // NAME.sha256 counts among the other manifests of Sealift's own
 	chainsOutdatedLines = false // where own manifests list each other, exactly the lines of those that changed are removed
 )

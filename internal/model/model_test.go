@@ -140,6 +140,17 @@ func (s state) write(top string, old state) error {
 	return nil
 }
 
+// forgetDirTimes makes the times of all directories at the destinations unpredicted.
+func (s state) forgetDirTimes() {
+	for _, d := range s.dsts {
+		for _, n := range d.tree {
+			if n.kind == dir {
+				n.mtime = anyTime
+			}
+		}
+	}
+}
+
 // hasLists reports whether the source has a file with the name of a manifest.
 func (s state) hasLists() bool {
 	for q := range s.src {
@@ -199,12 +210,15 @@ func (c command) judge(t *testing.T, top string, before state, kill int, fault b
 	renames := !slices.Equal(second.names, f.names) || second.exit() != f.exit() // a manifest that is removed can have been in the way
 	// After a kill, other manifests keep the line of a file that was replaced by equal content.
 	equals := f.others && (c.policy == policyAlways || c.policy == policyUpdate)
-	if renames || equals || before.bringsSignature() || f.refused || c.policy == policyNever && !resumesNever || f.rechecks || fault && (c.verify > 0 || f.others || before.hasLists()) { // a file that cannot be read is set aside or replaced, and a manifest not checked
+	if renames || equals || before.bringsSignature() || f.refused || f.rechecks || fault && (c.verify > 0 || f.others || f.joins || before.hasLists()) { // a file that cannot be read is set aside or replaced, and a manifest not checked
 		kill = 0
 	}
 	if kill > 0 {
 		time.Sleep(clockTick) // edits are older than the run
 		c.killed(top, kill, fault)
+		if fault && c.policy == policyNever {
+			f.after.forgetDirTimes() // the second run creates an entry that failed in a directory that was complete
+		}
 	}
 	if r, err = c.run(top, nil, false); err != nil {
 		t.Fatal(err)

@@ -74,6 +74,10 @@ type forecast struct {
 	// read. So it finds more than an uninterrupted run.
 	rechecks bool
 
+	// New names and existing ones become one file. If the run cannot read one of these names, the others still
+	// get their content, and all are up to date afterwards.
+	joins bool
+
 	others bool     // a destination has other manifests of Sealift's own
 	names  []string // of the manifests at all destinations
 }

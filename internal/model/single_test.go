@@ -31,7 +31,10 @@ func (p *prediction) predictSingle(s state) {
 					p.forecast.refused = true // the name is taken
 				}
 			}
-			l, _ := a.own(t.before, sidecar) // a line in another form is not of an earlier run
+			l, own := a.own(t.before, sidecar)
+			if !own { // a line in another form is not of an earlier run
+				l = nil
+			}
 			t.old, t.listed = append(t.old, l), append(t.listed, listed)
 		}
 		t.actions[name] = p.decide(t, name, n)
