@@ -38,13 +38,13 @@ type backupState struct {
 // place that cannot keep files: another file system or a symbolic link. Directories that do not exist are created when the first file is kept.
 func (t *target) openBackup(r *run) error {
 	idle := r.opts.Policy == PolicyNever || r.opts.Policy == PolicyProtect // these replace nothing
-	if t.Backup == nil || t.root == nil || idle {
+	if t.Backup == nil || t.Root == nil || idle {
 		return nil
 	}
 	refuse := func(why string) error {
 		return failure.Refuse("the backup directory %s %s", quoteName(t.Backup.Shown), why)
 	}
-	t.backup = &backup{Backup: t.Backup, base: t.root}
+	t.backup = &backup{Backup: t.Backup, base: t.Root}
 	if t.Backup.Outside {
 		var err error
 		if t.backup.base, err = t.Backup.Open(); err != nil {
@@ -80,7 +80,7 @@ func (t *target) openBackup(r *run) error {
 	if err != nil {
 		return err
 	}
-	if info.ID.Dev != t.id.Dev {
+	if info.ID.Dev != t.ID.Dev {
 		return refuse("is on another file system than the destination; files are kept there by hard links")
 	}
 	return nil
@@ -106,7 +106,7 @@ func (b *backup) is(id fsys.ID) bool {
 
 // closeBackup closes the directory that openBackup has opened.
 func (t *target) closeBackup() {
-	if t.backup != nil && t.backup.base != t.root {
+	if t.backup != nil && t.backup.base != t.Root {
 		t.backup.base.Close()
 	}
 }

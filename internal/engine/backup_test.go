@@ -436,7 +436,7 @@ func TestBackupOfOwnWork(t *testing.T) {
 	t.Parallel()
 	r := &run{opts: &Options{DryRun: true}}
 	for _, made := range []bool{false, true} {
-		p := &transfer{target: &target{backup: &backup{}}, exists: true, made: made}
+		p := &transfer{target: &target{Destination: &dest.Destination{}, backup: &backup{}}, exists: true, made: made}
 		require.NoError(t, r.keepOld(p))
 		require.Equal(t, !made, p.backedUp)
 	}

@@ -214,7 +214,7 @@ func (v *unfitVisitor) Failed(*walk.Dir, string, error) {} // the copy reports i
 // openBag opens the root of the bag. The destination's root is the payload directory in it; if
 // another directory has that name now, the error is fsys.ErrMoved.
 func (t *target) openBag() error {
-	if t.BagDir == "" || t.root == nil {
+	if t.BagDir == "" || t.Root == nil {
 		return nil
 	}
 	root, err := t.FS.OpenTrustedRoot(t.BagDir)
@@ -222,7 +222,7 @@ func (t *target) openBag() error {
 		return err
 	}
 	t.bag.root = root
-	have, err := t.root.Stat()
+	have, err := t.Root.Stat()
 	if err != nil {
 		return err
 	}
@@ -251,7 +251,7 @@ func (t *target) markerRoot() *fsys.Dir {
 	if t.bag.root != nil {
 		return t.bag.root
 	}
-	return t.root
+	return t.Root
 }
 
 // bagIsComplete reports whether every entry of the source is in the bag. If entries are
@@ -261,7 +261,7 @@ func (r *run) bagIsComplete(t *target) bool {
 		return true
 	}
 	r.collector.await()
-	complete := !t.isDropped() && !t.fileSystems.Failed.Load() && r.collector.undone[t.index].Complete() && r.collector.at[t.index].conflicts == 0
+	complete := !t.Dropped() && !t.FileSystems.Failed.Load() && r.collector.undone[t.Index].Complete() && r.collector.at[t.Index].conflicts == 0
 	if !complete && !t.bag.sealed && !t.bag.warned {
 		t.bag.warned = true
 		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
@@ -342,7 +342,7 @@ func (r *run) sealBags(durable []*target) {
 			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outUpToDate})
 		case r.bagIsComplete(t):
 			if err := r.seal(t); err != nil {
-				t.failEnd(failure.StageManifest, fmt.Errorf("%s: %w", bag.DeclarationName, err))
+				t.FailEnd(failure.StageManifest, fmt.Errorf("%s: %w", bag.DeclarationName, err))
 				continue
 			}
 			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outCreated})
@@ -356,7 +356,7 @@ func (r *run) sealBags(durable []*target) {
 // seal writes bagit.txt to one destination. Unless --sync=none was given, everything else in its
 // root is durable before the file gets its name, and the name is durable when seal returns.
 func (r *run) seal(t *target) error {
-	p, err := t.root.Create(false)
+	p, err := t.Root.Create(false)
 	if err != nil {
 		return err
 	}
@@ -366,18 +366,18 @@ func (r *run) seal(t *target) error {
 	}
 	fresh, err := p.Stat()
 	if err == nil {
-		_, err = t.fileSystems.Root().Apply(&p.Object, r.held.meta, fresh, true, false)
+		_, err = t.FileSystems.Root().Apply(&p.Object, r.held.meta, fresh, true, false)
 	}
 	if err == nil && r.opts.Sync != dest.SyncNone {
 		if err = p.Sync(); err == nil {
-			err = t.root.Sync()
+			err = t.Root.Sync()
 		}
 	}
 	if err == nil {
 		err = p.Commit(bag.DeclarationName)
 	}
 	if err == nil && r.opts.Sync != dest.SyncNone {
-		err = t.root.Sync()
+		err = t.Root.Sync()
 	}
 	return err
 }

@@ -72,8 +72,8 @@ func (t *target) openCatalog(r *run) (err error) {
 	if t.journal != nil {
 		o.Journal = t.journal
 	}
-	if t.root != nil {
-		if o.Asides, err = resume.ReadAsides(t.root, resume.JournalName(t.Name)); err != nil {
+	if t.Root != nil {
+		if o.Asides, err = resume.ReadAsides(t.Root, resume.JournalName(t.Name)); err != nil {
 			return err
 		}
 	}
@@ -83,12 +83,12 @@ func (t *target) openCatalog(r *run) (err error) {
 	if o.Bag = t.bagOptions(r); o.Bag == nil {
 		o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
 	}
-	c, err := catalog.Open(t.root, r.manifests, o)
+	c, err := catalog.Open(t.Root, r.manifests, o)
 	if err != nil {
 		return err
 	}
 	t.names = c
-	if t.root == nil {
+	if t.Root == nil {
 		c.Close()
 		return nil
 	}

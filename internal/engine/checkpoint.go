@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -27,7 +28,7 @@ func (t *target) makeCheckpoints(r *run) {
 			asked = true
 		case now = <-ticker.C:
 		}
-		if t.isDropped() {
+		if t.Dropped() {
 			if t.group != nil {
 				t.group.Leave() // otherwise workers would wait for its bytes
 			}
@@ -37,9 +38,9 @@ func (t *target) makeCheckpoints(r *run) {
 			t.reportLog()
 			continue
 		}
-		clock.At(timing.Flush, t.place())
+		clock.At(timing.Flush, t.Place())
 		if err := t.checkpoint(asked); err != nil {
-			t.dropFlushFailed("", err)
+			t.DropUnflushed("", err)
 			t.reportUnflushed(err)
 		}
 		clock.Did(0)
@@ -59,12 +60,12 @@ func (t *target) checkpoint(flush bool) error {
 			// device may have received it.
 			t.behind.Drain()
 		}
-		if t.fileSystems.Failed.Load() {
-			return errReported
+		if t.FileSystems.Failed.Load() {
+			return dest.ErrReported
 		}
 		return nil
 	})
-	if errors.Is(err, errReported) {
+	if errors.Is(err, dest.ErrReported) {
 		return nil
 	}
 	if err == nil {
@@ -77,7 +78,7 @@ func (t *target) checkpoint(flush bool) error {
 // is set, it flushes the file system where that is reliable. It syncs the other files
 // separately.
 func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
-	whole := t.fileSystems.Whole() && (g.Files > 0 || flush)
+	whole := t.FileSystems.Whole() && (g.Files > 0 || flush)
 	if whole {
 		// A flush of the file system is faster for many files. For a few it is slower, because
 		// it also writes data of other programs.
@@ -88,7 +89,7 @@ func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 		if t.behind != nil {
 			t.behind.Hold()
 		}
-		err = t.fileSystems.SyncFS()
+		err = t.FileSystems.SyncFS()
 		if t.behind != nil {
 			t.behind.Release()
 		}
@@ -106,4 +107,4 @@ func (t *target) flushGroup(g *resume.Group, flush bool) (err error) {
 }
 
 // syncNames syncs the directories of a group and then the drives.
-func (t *target) syncNames(g *resume.Group) error { return t.fileSystems.SyncDirs(g.Dirs) }
+func (t *target) syncNames(g *resume.Group) error { return t.FileSystems.SyncDirs(g.Dirs) }

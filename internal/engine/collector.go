@@ -162,7 +162,7 @@ func (c *collector) deliverEntry(f *result) {
 	}
 	e := &event.Entry{Path: f.path, Kind: f.kind, Size: f.size, Mtime: f.mtime, Outcomes: make([]string, len(c.targets))}
 	for _, t := range f.targets {
-		e.Outcomes[t.target.index] = outcomeNames[t.done]
+		e.Outcomes[t.target.Index] = outcomeNames[t.done]
 		if e.Digests == nil {
 			e.Digests = t.digests
 		}
@@ -181,7 +181,7 @@ func (c *collector) count(e event.Event) {
 		c.summary.Conflicts++
 		for _, t := range c.targets {
 			if t.Given == e.Target {
-				c.at[t.index].conflicts++
+				c.at[t.Index].conflicts++
 			}
 		}
 	case event.Warning:
@@ -246,7 +246,7 @@ func (c *collector) account(f *result) {
 // recordAt records the outcome of an entry at one destination: in its log, its catalog and its
 // counts.
 func (c *collector) recordAt(f *result, t targetResult) {
-	at := &c.at[t.target.index]
+	at := &c.at[t.target.Index]
 	if t.fresh && !c.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
 		t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
 	}
@@ -263,7 +263,7 @@ func (c *collector) recordAt(f *result, t targetResult) {
 		t.target.backup.kept.Add(1)
 	}
 	at.Counts.add(t)
-	addToSyncList(&t.target.syncList, f.kind, t)
+	addToSyncList(&t.target.SyncList, f.kind, t)
 	at.Copied.add(f, t)
 }
 
@@ -305,7 +305,7 @@ func (c *collector) countPresent(f *result) {
 		c.payload.Bytes += f.size
 	}
 	for _, t := range f.targets {
-		at := &c.at[t.target.index]
+		at := &c.at[t.target.Index]
 		switch t.done {
 		case outNothing:
 			continue
@@ -313,13 +313,13 @@ func (c *collector) countPresent(f *result) {
 			at.conflicting++
 		default:
 			at.present++
-			t.target.space.Present.Add(f.size)
+			t.target.Space.Present.Add(f.size)
 			if t.ignored {
 				at.ignored++
 			}
 		}
 		if t.done == outCreated {
-			t.target.space.Created.Add(f.size)
+			t.target.Space.Created.Add(f.size)
 		}
 		if c.single {
 			at.digests = t.digests
@@ -352,7 +352,7 @@ func (c *collector) addReserved(path string) {
 // addDir counts a directory with its results, if there are any. undone records what a dropped
 // destination lacks, also without a result.
 func (c *collector) addDir(f *result) {
-	if len(f.targets) > 0 || slices.ContainsFunc(c.targets, (*target).isDropped) {
+	if len(f.targets) > 0 || slices.ContainsFunc(c.targets, (*target).Dropped) {
 		c.messages <- message{result: f}
 	}
 }

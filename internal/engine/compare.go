@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -86,7 +87,7 @@ func (p *transfer) compareInstead() {
 // closes them.
 func (r *run) openExisting(e *entry) (open []*comparison) {
 	for p := range e.in(stateComparing) {
-		e.clock.At(timing.Read, p.target.place())
+		e.clock.At(timing.Read, p.target.Place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
 			r.failTransfer(e, p, failure.StageRead, err)
@@ -139,9 +140,9 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		r.startAction(e, p, p.decision.different)
 		return nil
 	case broken:
-		return errReported
+		return dest.ErrReported
 	}
-	e.clock.At(timing.Commit, p.target.place())
+	e.clock.At(timing.Commit, p.target.Place())
 	if err := p.syncKept(c.file); err != nil {
 		return inStage(failure.StageSync, err)
 	}
@@ -231,7 +232,7 @@ func (c *comparison) needsMore() bool {
 // read reads the destination's file at the offset off into buf, and compares it with want, the
 // bytes of the source there. If want is shorter than buf, it is the end of the source.
 func (c *comparison) read(e *entry, want, buf []byte, off int64) {
-	e.clock.At(timing.Read, c.transfer.target.place())
+	e.clock.At(timing.Read, c.transfer.target.Place())
 	// At the end of the source, read one byte more: the other file may be longer.
 	n, err := c.file.ReadAt(buf[:min(len(want)+1, len(buf))], off)
 	if err != nil {

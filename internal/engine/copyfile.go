@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -39,7 +40,7 @@ func (r *run) copyOnce(e *entry) error {
 // decides.
 func (r *run) decideAll(e *entry) error {
 	for p := range e.in(stateUndecided) {
-		e.clock.At(timing.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.Place())
 		r.endStep(e, p, r.decideOne(e, p))
 	}
 	if e.has(stateComparing) || e.has(stateKeeping) {
@@ -85,12 +86,8 @@ func (r *run) startAction(e *entry, p *transfer, act action) {
 	}
 }
 
-var (
-	// errNameTaken ends a step because another process has created an entry with the name.
-	errNameTaken = errors.New("the name is taken")
-	// errReported ends a step or a checkpoint because of an error that was reported.
-	errReported = errors.New("reported")
-)
+// errNameTaken ends a step because another process has created an entry with the name.
+var errNameTaken = errors.New("the name is taken")
 
 // endStep deals with the error of a step of one transfer, if it is not nil.
 func (r *run) endStep(e *entry, p *transfer, err error) {
@@ -98,7 +95,7 @@ func (r *run) endStep(e *entry, p *transfer, err error) {
 	case err == nil:
 	case errors.Is(err, errNameTaken):
 		p.become(stateUndecided)
-	case errors.Is(err, errReported):
+	case errors.Is(err, dest.ErrReported):
 		p.become(stateFailed)
 	default:
 		stage, err := splitStage(err)
@@ -139,7 +136,7 @@ func (r *run) readSource(e *entry) error {
 // differs, so a file whose content was not compared is compared first.
 func (r *run) replaceShared(e *entry) error {
 	for p := range e.in(stateKeeping) {
-		e.clock.At(timing.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.Place())
 		shares, err := r.sharesInode(e, p)
 		shares = shares || err == nil && r.givesRights(e, p)
 		switch {
@@ -183,7 +180,7 @@ func (r *run) move(e *entry) error {
 			p.finish(targetResult{done: p.created()})
 			continue
 		}
-		e.clock.At(timing.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.Place())
 		r.endStep(e, p, r.makeSpecial(e, p))
 	}
 	return nil

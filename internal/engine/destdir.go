@@ -88,14 +88,14 @@ func (dd *destDir) ready(r *run) destState {
 // and the reason was reported. If a dry run would create the directory, acquire returns nil and ok
 // is true.
 func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
-	if dd.target.isDropped() {
+	if dd.target.Dropped() {
 		return nil, false
 	}
 	switch dd.ready(r) {
 	case destReady:
 		dir, err := dd.handle.Acquire()
 		if err != nil {
-			dd.target.fail(dd.src.Path(), failure.StageOpen, err)
+			dd.target.Fail(dd.src.Path(), failure.StageOpen, err)
 			return nil, false
 		}
 		return dir, true
@@ -126,7 +126,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	up, err := dd.parent.handle.Acquire()
 	if err != nil {
-		t.fail(dd.src.Path(), failure.StageOpen, err)
+		t.Fail(dd.src.Path(), failure.StageOpen, err)
 		return destRefused
 	}
 	defer dd.parent.handle.Release()
@@ -145,7 +145,7 @@ func (dd *destDir) prepare(r *run) destState {
 		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
 			r.collector.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
 		}
-		t.fail(dd.src.Path(), failure.StageCreate, err)
+		t.Fail(dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	case dir == nil:
 		dd.fresh, dd.empty = true, true
@@ -157,7 +157,7 @@ func (dd *destDir) prepare(r *run) destState {
 	}
 	if err != nil {
 		dir.Close()
-		t.fail(dd.src.Path(), failure.StageCreate, err)
+		t.Fail(dd.src.Path(), failure.StageCreate, err)
 		return destRefused
 	}
 	dd.handle = dd.parent.handle.Child(dd.src.Name, dir, info.ID)
@@ -168,13 +168,13 @@ func (dd *destDir) prepare(r *run) destState {
 // prepareRoot is prepare for the root of the destination, which is open already.
 func (dd *destDir) prepareRoot(r *run) destState {
 	t := dd.target
-	if t.root == nil {
+	if t.Root == nil {
 		dd.fresh, dd.empty = true, true
 		return destAbsent
 	}
-	dd.handle, dd.empty = t.handle, t.created
+	dd.handle, dd.empty = t.Handle, t.Created
 	dd.fresh = dd.empty || t.absentInPlan(dd.src)
-	return dd.inspect(r, t.root)
+	return dd.inspect(r, t.Root)
 }
 
 // recognize finds out whether this copy has created the directory, which was just opened and which
@@ -297,7 +297,7 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 	t := dd.target
 	fail := func(err error) destState {
-		t.fail(dd.src.Path(), failure.StageOpen, err)
+		t.Fail(dd.src.Path(), failure.StageOpen, err)
 		return destRefused
 	}
 	var err error
@@ -309,7 +309,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 			dd.tookOver, dd.originalMode = true, dd.info.Mode
 		}
 	}
-	if dd.system, err = t.fileSystems.Find(dir, dd.info); err != nil {
+	if dd.system, err = t.FileSystems.Find(dir, dd.info); err != nil {
 		return fail(err)
 	}
 	mayInherit := !dd.fresh || dd.parent == nil || dd.parent.inherits
@@ -353,7 +353,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	err = dd.target.log.RemoveTemporaries(dir, temps)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
 		dd.target.keepJournal.Store(true)
-		dd.target.fail(dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
+		dd.target.Fail(dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
 		return nil
 	}
 	return err

@@ -16,26 +16,26 @@ const minWriteBehind = 1 << 20 // bytes
 func (r *run) startBackground() {
 	devices := map[uint64]*pipe.Gauged{}
 	for _, t := range r.targets {
-		if r.opts.DryRun || t.isDropped() {
+		if r.opts.DryRun || t.Dropped() {
 			continue
 		}
 		t.checkpointsEnded = make(chan struct{})
 		t.flushAsked = make(chan struct{}, 1)
-		if r.opts.DirtyWindow != DirtyWindowOff && !t.root.InMemory() {
-			d := devices[t.id.Dev]
+		if r.opts.DirtyWindow != DirtyWindowOff && !t.Root.InMemory() {
+			d := devices[t.ID.Dev]
 			if d == nil {
 				d = &pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{
 					Window: max(r.opts.DirtyWindow, 0),
-					Ranges: t.root.WritesBehind(),
+					Ranges: t.Root.WritesBehind(),
 					Drop:   r.drops,
 				})}
-				devices[t.id.Dev] = d
+				devices[t.ID.Dev] = d
 				r.devices = append(r.devices, d)
 			}
 			d.Copies++
-			d.Shown = append(d.Shown, &t.shown)
+			d.Shown = append(d.Shown, &t.Progress)
 			t.behind = d.Device
-			if t.fileSystems.Whole() {
+			if t.FileSystems.Whole() {
 				t.group = d.Join(t.flushAsked)
 			}
 		}
@@ -55,8 +55,8 @@ func (r *run) showDestinations() {
 	}
 	var list []*counters.Destination
 	for _, t := range r.targets {
-		t.shown.Name = t.Given
-		list = append(list, &t.shown)
+		t.Progress.Name = t.Given
+		list = append(list, &t.Progress)
 	}
 	r.counters.SetDestinations(list)
 }
@@ -65,7 +65,7 @@ func (r *run) showDestinations() {
 func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
 		if t.checkpointsEnded != nil {
-			r.clock.At(timing.Flush, t.place()) // a checkpoint may be running
+			r.clock.At(timing.Flush, t.Place()) // a checkpoint may be running
 			close(t.checkpointsEnded)
 			t.checkpointers.Wait()
 		}
@@ -80,7 +80,7 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 		return
 	}
 	path := e.path
-	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.dropFlushFailed(path, err) })
+	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.DropUnflushed(path, err) })
 }
 
 // addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -163,7 +164,7 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	for i, d := range rt.Destinations {
 		r.targets = append(r.targets, &target{
-			Destination: d, index: i, planIndex: i, planned: r.rules.planned, report: r.report, onDrop: r.loseTarget, totals: c,
+			Destination: dest.New(d, i, r.report, r.loseTarget, c), planIndex: i, planned: r.rules.planned,
 		})
 	}
 	r.collector = newCollector(r)
@@ -256,8 +257,8 @@ func (r *run) chargeMemory() {
 		r.sheet.Charge(timing.Source, timing.CPU)
 	}
 	for _, t := range r.targets {
-		if t.root != nil && r.opts.inMemory(t.root) {
-			r.sheet.Charge(t.place(), timing.CPU)
+		if t.Root != nil && r.opts.inMemory(t.Root) {
+			r.sheet.Charge(t.Place(), timing.CPU)
 		}
 	}
 }
@@ -281,7 +282,7 @@ func (r *run) work() {
 	r.mode.findAbsent(r)
 	r.checkOxum()
 	r.warnEmptyDirs()
-	r.clock.At(timing.Commit, r.targets[0].place()) // the rest of the work is to complete directories
+	r.clock.At(timing.Commit, r.targets[0].Place()) // the rest of the work is to complete directories
 	root.Done()
 	stopScan()
 }
@@ -336,11 +337,11 @@ func (r *run) close() {
 		if t.bag.root != nil {
 			t.bag.root.Close()
 		}
-		t.fileSystems.Close()
+		t.FileSystems.Close()
 		t.closeBackup()
-		t.giveBack()
-		if t.handle != nil {
-			t.handle.Close()
+		t.GiveBack()
+		if t.Handle != nil {
+			t.Handle.Close()
 		}
 	}
 }

@@ -149,7 +149,7 @@ func (r *run) mayBeUpToDate(e *entry) bool {
 	}
 	dirs, _ := e.Dir.State.(destDirs)
 	for _, dd := range dirs {
-		if dd.target.isDropped() || dd.ready(r) != destReady || !dd.existed(e.Name) {
+		if dd.target.Dropped() || dd.ready(r) != destReady || !dd.existed(e.Name) {
 			return false
 		}
 	}
@@ -219,7 +219,7 @@ func (r *run) copyEntry(e *entry) {
 // releases the directories.
 func (r *run) newTransfers(e *entry) {
 	for i, dd := range e.Dir.State.(destDirs) {
-		e.clock.At(timing.Create, dd.target.place())
+		e.clock.At(timing.Create, dd.target.Place())
 		dir, ok := dd.acquire(r)
 		if !ok {
 			continue

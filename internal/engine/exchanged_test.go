@@ -69,7 +69,7 @@ func TestALinkInPlaceOfANewDestinationIsNotFollowed(t *testing.T) {
 	victim := filepath.Join(dir, "victim")
 	require.NoError(t, os.Mkdir(victim, 0o777))
 	require.NoError(t, os.Symlink(victim, filepath.Join(dir, "dst")))
-	planted := &target{Destination: route.Destination{Given: "dst", Dir: filepath.Join(dir, "dst"), Anchor: dir}}
-	require.ErrorIs(t, planted.makeRoot(), fs.ErrExist)
-	require.Nil(t, planted.root)
+	planted := &target{Destination: dest.New(route.Destination{Given: "dst", Dir: filepath.Join(dir, "dst"), Anchor: dir}, 0, nil, nil, nil)}
+	require.ErrorIs(t, planted.Make(), fs.ErrExist)
+	require.Nil(t, planted.Root)
 }

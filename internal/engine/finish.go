@@ -30,7 +30,7 @@ func (r *run) finish() (stopped bool) {
 	r.clock.At(timing.Idle, timing.None)
 	var durable []*target
 	for _, t := range r.targets {
-		if !r.stopped() && !r.opts.DryRun && t.root != nil && t.journal != nil && r.flushTarget(t) {
+		if !r.stopped() && !r.opts.DryRun && t.Root != nil && t.journal != nil && r.flushTarget(t) {
 			durable = append(durable, t)
 		}
 	}
@@ -53,8 +53,8 @@ func (r *run) finish() (stopped bool) {
 	r.collector.await()
 	r.collector.summary.Total, r.collector.summary.LeftOut = r.collector.total(r.ctx.Err() != nil), r.leftOut.Load()
 	for _, t := range r.targets {
-		r.clock.At(timing.Flush, t.place())
-		s := t.summarize(&r.collector.at[t.index])
+		r.clock.At(timing.Flush, t.Place())
+		s := t.summarize(&r.collector.at[t.Index])
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure
@@ -79,12 +79,12 @@ func (r *run) finish() (stopped bool) {
 // flushTarget makes everything that was copied to one destination durable. It reports an error and
 // returns false if that fails: then no file there counts as durable, and there is no manifest.
 func (r *run) flushTarget(t *target) bool {
-	r.clock.At(timing.Flush, t.place())
+	r.clock.At(timing.Flush, t.Place())
 	r.clock.Did(0)
 	if t.behind != nil {
 		t.behind.Drain()
 	}
-	if t.fileSystems.Failed.Load() { // which was reported
+	if t.FileSystems.Failed.Load() { // which was reported
 		return false
 	}
 	if r.stopped() {
@@ -92,8 +92,8 @@ func (r *run) flushTarget(t *target) bool {
 	}
 	err := t.flush()
 	if err != nil {
-		t.fileSystems.Failed.Store(true)
-		t.failEnd(failure.StageSync, err)
+		t.FileSystems.Failed.Store(true)
+		t.FailEnd(failure.StageSync, err)
 		t.reportUnflushed(err)
 		return false
 	}
@@ -109,23 +109,23 @@ func (r *run) flushTarget(t *target) bool {
 		err = t.log.Checkpoint(t.syncNames)
 	}
 	if err != nil {
-		t.fileSystems.Failed.Store(true)
-		t.failEnd(failure.StageSync, err)
+		t.FileSystems.Failed.Store(true)
+		t.FailEnd(failure.StageSync, err)
 		return false
 	}
 	t.reportLog()
-	return !t.fileSystems.Failed.Load()
+	return !t.FileSystems.Failed.Load()
 }
 
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *run) finishTarget(t *target) (written []catalog.Written) {
-	err := t.checkName()
+	err := t.CheckName()
 	if err != nil {
-		if t.isDropped() { // which was reported
+		if t.Dropped() { // which was reported
 			return nil
 		}
-		t.failEnd(failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))
+		t.FailEnd(failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))
 		return nil
 	}
 	complete := r.bagIsComplete(t)
@@ -134,14 +134,14 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 	}
 	r.warnStale(t)
 	if err != nil {
-		t.failEnd(failure.StageManifest, err)
+		t.FailEnd(failure.StageManifest, err)
 		return written
 	}
 	r.markIncomplete(t)
 	t.catalog.Close() // FUSE cannot remove an open file's directory
 	stays := r.needsJournal(t, complete)
 	if err = t.removeLeftovers(); err != nil {
-		t.failEnd(failure.StageJournal, err)
+		t.FailEnd(failure.StageJournal, err)
 		return written
 	}
 	t.finished, t.journalStays = true, stays
@@ -159,7 +159,7 @@ func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
 		return written, err
 	}
 	r.collector.await()
-	if r.collector.undone == nil || !r.collector.undone[t.index].Complete() {
+	if r.collector.undone == nil || !r.collector.undone[t.Index].Complete() {
 		return written, nil
 	}
 	var more []catalog.Written
@@ -180,15 +180,15 @@ func (r *run) closeTarget(t *target) {
 			r.completeRoot(t, 0o700)
 		}
 		if err := t.journal.Remove(); err != nil {
-			t.failEnd(failure.StageJournal, err)
+			t.FailEnd(failure.StageJournal, err)
 			return
 		}
 	}
-	t.giveBack()
+	t.GiveBack()
 	r.completeRoot(t, 0)
 	if r.opts.Sync != dest.SyncNone {
-		if err := t.root.Sync(); err != nil {
-			t.failEnd(failure.StageSync, err)
+		if err := t.Root.Sync(); err != nil {
+			t.FailEnd(failure.StageSync, err)
 		}
 	}
 }
@@ -198,23 +198,23 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 	if t.rootMeta == nil {
 		return
 	}
-	have, err := t.root.Stat()
+	have, err := t.Root.Stat()
 	if err == nil {
 		meta := *t.rootMeta
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.Info.Mode = meta.Info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
-		isNew := t.created || t.madeByPlan
-		_, err = t.fileSystems.Root().Apply(&t.root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
+		isNew := t.Created || t.madeByPlan
+		_, err = t.FileSystems.Root().Apply(&t.Root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
-		t.failEnd(failure.StageMetadata, err)
+		t.FailEnd(failure.StageMetadata, err)
 	}
 }
 
 // removeLeftovers removes the temporaries of interrupted runs that this one has not
 // continued.
 func (t *target) removeLeftovers() error {
-	find := fsys.NewFinder(t.root, fsys.FinderLimit())
+	find := fsys.NewFinder(t.Root, fsys.FinderLimit())
 	defer find.Close()
 	return t.log.RemoveAllLeftovers(find)
 }
@@ -225,7 +225,7 @@ func (r *run) needsJournal(t *target, complete bool) bool {
 	switch {
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case !complete && !t.bag.sealed: // the next run completes the bag
-	case t.keepJournal.Load(), t.fileSystems.TemporaryLeft.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
+	case t.keepJournal.Load(), t.FileSystems.TemporaryLeft.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
 	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
 	case t.log.Interrupted && r.leavesOut(t):
 	default:
@@ -238,7 +238,7 @@ func (r *run) needsJournal(t *target, complete bool) bool {
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
 	r.collector.await()
-	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.warned.has(kindSuspect) || t.log.SetAside && r.opts.part()
+	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.HasWarned(kindSuspect) || t.log.SetAside && r.opts.part()
 }
 
 // abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue
@@ -247,10 +247,10 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if !t.isDropped() && !t.fileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.log.WorthKeeping() {
+	if !t.Dropped() && !t.FileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.log.WorthKeeping() {
 		t.log.RecordKept()
 		if err := t.checkpoint(false); err != nil {
-			t.dropFlushFailed("", err)
+			t.DropUnflushed("", err)
 		}
 	}
 	switch {

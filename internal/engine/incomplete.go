@@ -87,7 +87,7 @@ func (u undone) account(targets []*target, f *result) {
 	for i, missing := range u {
 		t := targets[i]
 		arrived := func(tf targetResult) bool { return tf.target == t && tf.done != outNothing }
-		if t.isDropped() && !slices.ContainsFunc(f.targets, arrived) {
+		if t.Dropped() && !slices.ContainsFunc(f.targets, arrived) {
 			missing.Add(f.path, "not copied: the destination was dropped")
 		}
 	}
@@ -101,26 +101,26 @@ func (r *run) markIncomplete(t *target) {
 		return
 	}
 	r.collector.await()
-	u := r.collector.undone[t.index]
+	u := r.collector.undone[t.Index]
 	if !u.Changed() {
 		return
 	}
-	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != dest.SyncNone && !t.fileSystems.Failed.Load()
+	u.Root, u.Sync = t.markerRoot(), r.opts.Sync != dest.SyncNone && !t.FileSystems.Failed.Load()
 	if u.Complete() {
 		if err := u.Unmark(); err != nil {
-			t.failEnd(failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))
+			t.FailEnd(failure.StageJournal, fmt.Errorf("the marker of an earlier incomplete copy: %w", err))
 		}
 		return
 	}
-	if t.checkName() != nil { // finishTarget reports that the name leads elsewhere
+	if t.CheckName() != nil { // finishTarget reports that the name leads elsewhere
 		t.unmarked = true
 		return
 	}
-	err := t.takeOver() // the root may already have the source's permissions; giveBack restores them
+	err := t.TakeOver() // the root may already have the source's permissions; giveBack restores them
 	if err == nil {
 		err = u.Mark(&u.Missing)
 	}
-	if t.unmarked = err != nil; !t.unmarked || t.isDropped() {
+	if t.unmarked = err != nil; !t.unmarked || t.Dropped() {
 		return
 	}
 	journal := "the journal stays, to show that this copy is incomplete"

@@ -48,7 +48,7 @@ func (r *run) keep(e *entry, p *transfer) error {
 	res := targetResult{done: outUpToDate, content: p.content}
 	f := e.group.fileOf(p)
 	if f == nil || !f.refreshed {
-		e.clock.At(timing.Commit, p.target.place())
+		e.clock.At(timing.Commit, p.target.Place())
 		changed, err := p.dd.system.Refresh(p.dir, p.name, &e.meta, p.have, r.opts.DryRun, p.dd.system.SyncChanged)
 		if err != nil {
 			return inStage(failure.StageMetadata, err)

@@ -246,7 +246,7 @@ func (g *linkGroup) refutes(digests hash.Digests) bool {
 // they are no primaries.
 func (r *run) note(e *entry) {
 	for _, p := range e.transfers {
-		l := &e.group.primaries[p.target.index]
+		l := &e.group.primaries[p.target.Index]
 		done := p.result.done
 		stays := p.state == stateKeeping || p.state == stateFinished && done == outLeft && p.exists && e.Kind == fsys.Regular
 		switch {
@@ -255,7 +255,7 @@ func (r *run) note(e *entry) {
 			if l.name == p { // it is replaced after all
 				l.name = nil
 			}
-		case l.name != nil || p.target.isDropped():
+		case l.name != nil || p.target.Dropped():
 		case stays && p.equalsSource(e):
 			l.name, l.id = p, p.have.ID
 		case p.state == stateFinished && (done == outCreated || done == outReplaced):
@@ -265,7 +265,7 @@ func (r *run) note(e *entry) {
 				have, err = p.dir.Lstat(p.name)
 			}
 			if err != nil {
-				p.target.fail(e.path, failure.StageCheck, err)
+				p.target.Fail(e.path, failure.StageCheck, err)
 			}
 			l.name, l.id, l.unknown = p, have.ID, err
 		}
@@ -285,7 +285,7 @@ func (r *run) compareSkipped(e *entry) error {
 		return nil
 	}
 	for p := range e.in(stateKeeping) {
-		if e.group.primaries[p.target.index].changes && !p.equalsSource(e) {
+		if e.group.primaries[p.target.Index].changes && !p.equalsSource(e) {
 			p.compareInstead()
 		}
 	}
@@ -299,13 +299,13 @@ func (r *run) link(e *entry) {
 		return
 	}
 	for _, p := range e.transfers {
-		l := &e.group.primaries[p.target.index]
+		l := &e.group.primaries[p.target.Index]
 		moves := p.state == stateMoving
 		separate := p.state == stateKeeping && l.changes && p.have.ID != l.id && p.equalsSource(e)
-		if l.name == nil || p.target.isDropped() || !moves && !separate || !e.mayLinkTo(l) {
+		if l.name == nil || p.target.Dropped() || !moves && !separate || !e.mayLinkTo(l) {
 			continue
 		}
-		e.clock.At(timing.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.Place())
 		r.endStep(e, p, r.linkTo(e, p, l))
 		if moves && p.state == stateMoving {
 			l.name = nil // it has as many links as the file system allows
@@ -378,7 +378,7 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	case errors.Is(err, fs.ErrExist) && !p.exists:
 		return r.nameTaken(e, p)
 	case fsys.LinkRefused(err):
-		p.target.warn("hard links", fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
+		p.target.Warn("hard links", fmt.Errorf("not all hard links can be made there; such files are copied: %w", err))
 		return nil
 	case err != nil:
 		return inStage(failure.StageCreate, err)

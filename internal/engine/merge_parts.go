@@ -52,7 +52,7 @@ func (m *merging) replayShard(r *run, index int) error {
 		if at >= len(counts.Targets) {
 			return fmt.Errorf("the outcomes of shard %d lack destination %d", index, at)
 		}
-		counts.Targets[at].addTo(t, &r.collector.at[t.index])
+		counts.Targets[at].addTo(t, &r.collector.at[t.Index])
 		if lost[at] {
 			err = m.addLost(r, index, t)
 		} else {
@@ -91,7 +91,7 @@ func (m *merging) addLost(r *run, index int, t *target) error {
 		if err != nil {
 			return fmt.Errorf("shard %d of the plan: %w", index, err)
 		}
-		r.collector.undone[t.index].Add(e.Path, "not copied: the destination was dropped")
+		r.collector.undone[t.Index].Add(e.Path, "not copied: the destination was dropped")
 	}
 	return nil
 }

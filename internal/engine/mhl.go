@@ -112,7 +112,7 @@ func (h *histories) ignores(t *target, path string) bool {
 	if h == nil {
 		return false
 	}
-	dest := h.dests[t.index]
+	dest := h.dests[t.Index]
 	return h.ignore.Hides(path, false) || h.source.Hides(path, false) || dest != nil && dest.Hides(path, false)
 }
 
@@ -176,7 +176,7 @@ func (h *histories) of(r *run, t *target) *catalog.History {
 			c.Comment = ""
 		}
 	}
-	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.index]}
+	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.Index]}
 }
 
 // isHistory reports whether a directory of the source contains a history. The catalog copies

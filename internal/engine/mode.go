@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -142,7 +143,7 @@ func (treeCopy) finish(r *run, _ []*target) {
 func (r *run) mayCommit() error {
 	if err := r.mode.mayCommit(); err != nil {
 		r.mode.fail(r, err)
-		return errReported
+		return dest.ErrReported
 	}
 	return nil
 }

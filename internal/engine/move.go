@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -125,7 +126,7 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 		if !p.open() {
 			continue
 		}
-		e.clock.At(timing.Create, p.target.place())
+		e.clock.At(timing.Create, p.target.Place())
 		err := p.sink.Err
 		if start == 0 {
 			err = r.create(e, p)
@@ -153,8 +154,8 @@ func (r *run) checkAccepted(e *entry, p *transfer) error {
 		return nil
 	}
 	if err := p.target.catalog.Accepts(e.digests); err != nil {
-		p.target.mismatch(e.path, err)
-		return errReported
+		p.target.Mismatch(e.path, err)
+		return dest.ErrReported
 	}
 	return nil
 }
@@ -164,7 +165,7 @@ func (r *run) checkAccepted(e *entry, p *transfer) error {
 // file with its final name is complete.
 func (r *run) commit(e *entry, p *transfer) error {
 	if !r.checkExpected(e, e.digests) {
-		return errReported
+		return dest.ErrReported
 	}
 	if err := r.checkAccepted(e, p); err != nil {
 		return err
@@ -179,7 +180,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return nil
 	}
 	s := &p.sink
-	e.clock.At(timing.Commit, p.target.place())
+	e.clock.At(timing.Commit, p.target.Place())
 	if s.Finish(e.meta.Info.Size); s.Err != nil {
 		return inStage(failure.StageWrite, s.Err)
 	}

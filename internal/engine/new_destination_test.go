@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -122,19 +123,19 @@ func TestOldDirectoryRemovedMeanwhileIsReported(t *testing.T) {
 func TestUndoneDirectories(t *testing.T) {
 	t.Parallel()
 	top := treetest.MemoryDir(t)
-	fresh := &target{Destination: route.Destination{Dir: filepath.Join(top, "a", "b", "dst"), Anchor: top}}
-	require.NoError(t, fresh.makeRoot())
-	fresh.root.Close()
+	fresh := &target{Destination: dest.New(route.Destination{Dir: filepath.Join(top, "a", "b", "dst"), Anchor: top}, 0, nil, nil, nil)}
+	require.NoError(t, fresh.Make())
+	fresh.Root.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(top, "a", "theirs"), nil, 0o600))
 	fresh.undo()
 	require.NoDirExists(t, filepath.Join(top, "a", "b"))
 	require.FileExists(t, filepath.Join(top, "a", "theirs"))
 
-	theirs := &target{Destination: route.Destination{Dir: filepath.Join(top, "c", "dst"), Anchor: top}}
+	theirs := &target{Destination: dest.New(route.Destination{Dir: filepath.Join(top, "c", "dst"), Anchor: top}, 0, nil, nil, nil)}
 	require.NoError(t, os.MkdirAll(theirs.Dir, 0o700)) // since the paths were resolved
-	require.NoError(t, theirs.makeRoot())
-	theirs.root.Close()
-	require.False(t, theirs.created)
+	require.NoError(t, theirs.Make())
+	theirs.Root.Close()
+	require.False(t, theirs.Created)
 	theirs.undo()
 	require.DirExists(t, theirs.Dir)
 }

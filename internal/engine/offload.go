@@ -34,7 +34,7 @@ func (r *run) pairOf(e *entry, p *transfer) *pair {
 // setSink makes f the file that the transfer is written to. f is empty, or has the
 // beginning of the content.
 func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
-	p.sink = pipe.Sink{File: f, Place: p.target.place(), Sparse: r.opts.Sparse == SparseAlways}
+	p.sink = pipe.Sink{File: f, Place: p.target.Place(), Sparse: r.opts.Sparse == SparseAlways}
 	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
 		p.sink.Refused = &pair.noRange
 	}

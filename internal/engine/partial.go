@@ -97,7 +97,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 // takeLeftover opens the temporary that is left of a file at one destination. The result is nil if
 // there is none.
 func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
-	e.clock.At(timing.Read, p.target.place())
+	e.clock.At(timing.Read, p.target.Place())
 	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.Info)
 	if left == nil {
 		return nil

@@ -209,7 +209,7 @@ func (p *planning) openDestinations() error {
 			return err
 		}
 		if err != nil {
-			t.drop("", err)
+			t.Drop("", err)
 		}
 	}
 	return nil
@@ -219,7 +219,7 @@ func (p *planning) openDestination(i int, t *target) error {
 	if err := t.open(p.run); err != nil {
 		return err
 	}
-	if _, found, err := resume.ReadPlanMark(t.root); err != nil {
+	if _, found, err := resume.ReadPlanMark(t.Root); err != nil {
 		return err
 	} else if p.trusted[i] = found; !found && t.journal.HoldsLogs() {
 		return failure.Refuse("destination %s: an interrupted copy has left its journal there; run that copy again to its end, or remove %s if it is not wanted",
@@ -255,7 +255,7 @@ func (p *planning) begin() error {
 		o.Lists = append(o.Lists, shard.List{Name: shard.Text(l.Name), Hash: l.Hash})
 	}
 	for _, t := range p.targets {
-		info, err := t.root.Stat()
+		info, err := t.Root.Stat()
 		if err != nil {
 			return err
 		}
@@ -373,7 +373,7 @@ var errCollision = errors.New("a destination treats two names of directories as 
 // not compared, because FUSE may show two for one file.
 func (p *planning) folding() *target {
 	for _, t := range p.targets {
-		if _, err := t.root.Lstat(strings.ToUpper(resume.JournalName(""))); err == nil {
+		if _, err := t.Root.Lstat(strings.ToUpper(resume.JournalName(""))); err == nil {
 			return t
 		}
 	}
@@ -381,13 +381,13 @@ func (p *planning) folding() *target {
 }
 
 func (p *planning) prepareDestination(i int, t *target) error {
-	if err := t.checkName(); err != nil {
+	if err := t.CheckName(); err != nil {
 		return err
 	}
 	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}); err != nil {
 		return err
 	}
-	if err := t.syncMadeDirs(); err != nil {
+	if err := t.SyncMade(); err != nil {
 		return err
 	}
 	if err := t.openCatalog(p.run); err != nil {
@@ -409,10 +409,10 @@ func (p *planning) prepareDestination(i int, t *target) error {
 // over.
 func (p *planning) undoDestinations() {
 	for _, t := range p.targets {
-		if t.root == nil {
+		if t.Root == nil {
 			continue
 		}
-		if _, found, err := resume.ReadPlanMark(t.root); err == nil && !found {
+		if _, found, err := resume.ReadPlanMark(t.Root); err == nil && !found {
 			t.undo()
 		}
 	}

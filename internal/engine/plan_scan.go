@@ -27,7 +27,7 @@ func (p *planning) scanSource() error {
 		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.skipReserved,
 	}
 	for _, t := range p.targets {
-		o.Targets, o.Made = append(o.Targets, t.root), append(o.Made, t.rootOurs)
+		o.Targets, o.Made = append(o.Targets, t.Root), append(o.Made, t.rootOurs)
 	}
 	err = shard.Scan(p.ctx, root, p.planner, o)
 	p.collector.await()

@@ -105,7 +105,7 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 // failTransfer reports that an entry cannot be copied to one destination.
 func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
 	p.become(stateFailed)
-	p.target.fail(e.path, stage, err)
+	p.target.Fail(e.path, stage, err)
 }
 
 // loseTarget ends the run if no destination is left.

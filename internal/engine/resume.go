@@ -32,7 +32,7 @@ func (t *target) openLog(r *run) error {
 	}
 	var warnings []error
 	if r.opts.DryRun {
-		t.log, warnings, err = resume.ReadLog(t.root, resume.JournalName(t.Name), o)
+		t.log, warnings, err = resume.ReadLog(t.Root, resume.JournalName(t.Name), o)
 	} else {
 		t.log, warnings, err = t.journal.OpenLog(o)
 	}
@@ -68,7 +68,7 @@ func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.One
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.
 func (t *target) timeStamps(device uint64) (stamps resume.TimeStamps, ok bool) {
-	s := t.fileSystems.On(device)
+	s := t.FileSystems.On(device)
 	if s == nil {
 		return stamps, false
 	}
@@ -89,13 +89,13 @@ func (t *target) reportLog() {
 	switch {
 	case err == nil:
 	case inPlan && fsys.DestinationLost(err):
-		t.drop("", errors.New(err.Error())) // drop adds the free space of the destination to an error that wraps ENOSPC
+		t.Drop("", errors.New(err.Error())) // drop adds the free space of the destination to an error that wraps ENOSPC
 	case fsys.DestinationLost(err):
-		t.drop("", err)
-	case !inPlan && t.fileSystems.Root() != nil && t.fileSystems.Root().SharesSyncErrors(): // the error may be about the files that the log lists
-		t.dropFlushFailed("", err)
-	case !t.isDropped():
-		t.failEnd(failure.StageJournal, err)
+		t.Drop("", err)
+	case !inPlan && t.FileSystems.Root() != nil && t.FileSystems.Root().SharesSyncErrors(): // the error may be about the files that the log lists
+		t.DropUnflushed("", err)
+	case !t.Dropped():
+		t.FailEnd(failure.StageJournal, err)
 	}
 }
 
@@ -105,8 +105,8 @@ const kindSuspect = "suspect files"
 // warnSuspect warns, once, of files that an interrupted run may have damaged and that policy
 // "never" leaves alone.
 func (t *target) warnSuspect(path string) {
-	if t.warned.add(kindSuspect) {
+	if !t.HasWarned(kindSuspect) {
 		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
-		t.report(event.Event{Kind: event.Warning, Path: path, Target: t.Given, Err: err})
+		t.Report(event.Event{Kind: event.Warning, Path: path, Target: t.Given, Err: err})
 	}
 }

@@ -290,22 +290,22 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 	for i, t := range r.targets {
 		arrived := slices.Contains(durable, t)
 		if arrived {
-			if err := t.checkName(); err != nil && !t.isDropped() {
-				t.drop("", fmt.Errorf("the copy is no longer under this name: %w", err))
+			if err := t.CheckName(); err != nil && !t.Dropped() {
+				t.Drop("", fmt.Errorf("the copy is no longer under this name: %w", err))
 			}
 		}
-		if !arrived || t.isDropped() {
+		if !arrived || t.Dropped() {
 			lost++
 			k.parts[i].Close() // nothing is known about the files at a dropped destination
 			k.parts[i] = k.attempt.NewLines(i)
 		}
 		r.collector.await() // it writes to the same outcomes, if the destination was dropped here
-		if !arrived && !t.isDropped() {
+		if !arrived && !t.Dropped() {
 			if err := k.outcomes.Put(shard.Outcome{Kind: shard.OutcomeLost, Target: i, Cause: "what was copied to it was not flushed"}); err != nil {
 				return err
 			}
 		}
-		if c := t.catalog; c != nil && !t.isDropped() && c.Err() != nil {
+		if c := t.catalog; c != nil && !t.Dropped() && c.Err() != nil {
 			return fmt.Errorf("the list of what was copied: %w", c.Err())
 		}
 		part, err := k.parts[i].Finish()

@@ -21,13 +21,13 @@ import (
 // openTargets opens the destinations of a task. None is locked: many tasks copy to it.
 func (k *task) openTargets(r *run) error {
 	for _, t := range r.targets {
-		r.clock.At(timing.Create, t.place())
+		r.clock.At(timing.Create, t.Place())
 		err := t.openTask(r, k)
 		if errors.As(err, new(*failure.RefusedError)) {
 			return err
 		}
 		if err != nil {
-			t.drop("", err)
+			t.Drop("", err)
 		}
 	}
 	return nil
@@ -39,8 +39,8 @@ func (t *target) openTask(r *run, k *task) error {
 	if err != nil {
 		return err
 	}
-	t.root = root
-	t.handle = r.newHandles().Root(root)
+	t.Root = root
+	t.Handle = r.newHandles().Root(root)
 	root.SetTempID(k.attempt.TempID())
 	if err := t.openTaskLog(r, k); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (t *target) openTask(r *run, k *task) error {
 	if err := t.readLeftAlone(r, k); err != nil {
 		return err
 	}
-	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.index]})
+	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.Index]})
 	return t.openBackup(r)
 }
 
@@ -76,7 +76,7 @@ func (t *target) readLeftAlone(r *run, k *task) error {
 		if err != nil {
 			return fmt.Errorf("outcomes of shard %d: %w", k.index, err)
 		}
-		if o.Kind == shard.OutcomeConflict && o.Target == t.index {
+		if o.Kind == shard.OutcomeConflict && o.Target == t.Index {
 			t.leftAlone.add([]byte(o.Path))
 		}
 	}
@@ -91,8 +91,8 @@ func (t *target) openTaskLog(r *run, k *task) error {
 	if err != nil {
 		return fmt.Errorf("the attempts before: %w", err)
 	}
-	t.journal, t.log, err = resume.OpenAttempt(t.root, resume.Attempt{
-		Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.index), TempID: k.attempt.TempID(), Earlier: earlier,
+	t.journal, t.log, err = resume.OpenAttempt(t.Root, resume.Attempt{
+		Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.Index), TempID: k.attempt.TempID(), Earlier: earlier,
 	}, resume.Options{
 		Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
 		Terms:      r.opts.logTerms(),
@@ -147,10 +147,10 @@ func (k *task) leave(r *run, d *walk.Dir) {
 			continue
 		}
 		t := dd.target
-		t.syncList.AddDir(d.Path())
+		t.SyncList.AddDir(d.Path())
 		if r.ctx.Err() == nil {
 			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
-				t.fail(d.Path(), failure.StageJournal, err)
+				t.Fail(d.Path(), failure.StageJournal, err)
 			}
 		}
 		dd.syncLeft(r, dir)
@@ -184,7 +184,7 @@ func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
 func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
 	digests = make(hash.Digests, len(k.store.Plan.Options.Hashes))
 	for _, l := range inShard(e).Previous {
-		if l.Target == p.target.index {
+		if l.Target == p.target.Index {
 			digests[l.Hash] = l.Digest
 		}
 	}

@@ -15,14 +15,14 @@ import (
 // the destination, so it reads that of the directory above.
 func (r *run) measureSpace() {
 	for _, t := range r.targets {
-		t.space.Available = -1
-		switch dir := t.root; {
-		case t.isDropped():
+		t.Space.Available = -1
+		switch dir := t.Root; {
+		case t.Dropped():
 		case dir != nil:
-			t.space.Measure(dir)
+			t.Space.Measure(dir)
 		default:
 			if dir, err := t.FS.OpenTrustedRoot(t.Anchor); err == nil {
-				t.space.Measure(dir)
+				t.Space.Measure(dir)
 				dir.Close()
 			}
 		}
@@ -38,9 +38,9 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	var created []int64 // bytes of files that each had created when the second scan began
 	for _, t := range r.targets {
-		shares := t.space.Device == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
-		if !shares && !t.isDropped() && t.space.Lacks(r.needOn(t, total)) {
-			tight, created = append(tight, t), append(created, t.space.Created.Load())
+		shares := t.Space.Device == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
+		if !shares && !t.Dropped() && t.Space.Lacks(r.needOn(t, total)) {
+			tight, created = append(tight, t), append(created, t.Space.Created.Load())
 		}
 	}
 	if len(tight) == 0 {
@@ -52,8 +52,8 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 	}
 	finders := make([]*fsys.Finder, len(tight)) // nil for a new destination
 	for i, t := range tight {
-		if t.root != nil && !t.created {
-			finders[i] = fsys.NewFinder(t.root, fsys.FinderLimit())
+		if t.Root != nil && !t.Created {
+			finders[i] = fsys.NewFinder(t.Root, fsys.FinderLimit())
 			defer finders[i].Close()
 		}
 	}
@@ -89,7 +89,7 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 		if !r.opts.DryRun { // a dry run creates no files, so the scan has counted all of them
 			needed[i] += created[i]
 		}
-		t.space.Needed.Store(needed[i])
+		t.Space.Needed.Store(needed[i])
 	}
 	r.warnSpace(tight)
 }
@@ -97,9 +97,9 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 // warnSpace warns of those targets that have less space than they need.
 func (r *run) warnSpace(targets []*target) {
 	for _, t := range targets {
-		if needed := r.needOn(t, -1); t.space.Lacks(needed) && !t.isDropped() {
+		if needed := r.needOn(t, -1); t.Space.Lacks(needed) && !t.Dropped() {
 			r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf(
-				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.space.Available))})
+				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.Space.Available))})
 		}
 	}
 }
@@ -109,11 +109,11 @@ func (r *run) warnSpace(targets []*target) {
 func (r *run) needOn(t *target, total int64) (needed int64) {
 	for _, other := range r.targets {
 		switch {
-		case other.space.Device != t.space.Device || other.isDropped():
+		case other.Space.Device != t.Space.Device || other.Dropped():
 		case total >= 0:
 			needed += total
 		default:
-			needed += other.space.Needed.Load()
+			needed += other.Space.Needed.Load()
 		}
 	}
 	return needed

@@ -44,7 +44,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 func (r *run) makeSpecial(e *entry, p *transfer) error {
 	device := e.Kind == fsys.CharDevice || e.Kind == fsys.BlockDevice
 	if device && !r.metadata.Privileged {
-		p.target.warn("device nodes", errors.New("device nodes are left out; making them takes privilege"))
+		p.target.Warn("device nodes", errors.New("device nodes are left out; making them takes privilege"))
 		p.finish(targetResult{done: outLeft})
 		return nil
 	}
@@ -73,7 +73,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return r.nameTaken(e, p)
 	case metadata.Refused(err) && e.Kind != fsys.Symlink:
 		what := e.Kind.String()
-		p.target.warn(what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
+		p.target.Warn(what, fmt.Errorf("a %s cannot be made there and is left out, like others of its kind: %w", what, err))
 		p.finish(targetResult{done: outLeft})
 		return nil
 	case fsys.Unsupported(err):

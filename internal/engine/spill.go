@@ -19,7 +19,7 @@ func (t *target) newSpill() (extsort.Spill, error) {
 // is in the journal of a destination, or in the directory of the system if there is no journal.
 func (r *run) newSpill() (extsort.Spill, error) {
 	for _, t := range r.targets {
-		if t.journal != nil && !t.isDropped() {
+		if t.journal != nil && !t.Dropped() {
 			return t.newSpill()
 		}
 	}

@@ -177,12 +177,10 @@ type TargetSummary struct {
 // data of the collector.
 func (t *target) summarize(at *collected) TargetSummary {
 	s := TargetSummary{
-		Path: t.Given, Created: t.created, Counts: at.Counts, Copied: at.Copied, Present: at.present, Left: at.conflicting,
+		Path: t.Given, Created: t.Created, Counts: at.Counts, Copied: at.Copied, Present: at.present, Left: at.conflicting,
 		Ignored: at.ignored, Digests: at.digests, Verified: at.verified, Cached: at.cached,
 	}
-	if lost := t.lost.Load(); lost != nil {
-		s.Lost = *lost
-	}
+	s.Lost = t.Lost()
 	if t.backup != nil {
 		s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
 	}

@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
-	"path/filepath"
-	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -29,7 +26,7 @@ func (r *run) openTargets() error {
 // is written to one.
 func (treeCopy) openTargets(r *run) error {
 	for _, t := range r.targets {
-		r.clock.At(timing.Create, t.place())
+		r.clock.At(timing.Create, t.Place())
 		err := inStep("its bag cannot be read", r.inspectBag(t))
 		if err == nil {
 			err = t.open(r)
@@ -51,21 +48,21 @@ func (treeCopy) openTargets(r *run) error {
 			return err
 		}
 		if err != nil {
-			t.drop("", err)
+			t.Drop("", err)
 			t.leaveAsFound()
 		}
 	}
 	for _, t := range r.targets { // no destination is refused any more, so the journals may be written
-		if t.isDropped() || t.root == nil { // a dry run does not make it
+		if t.Dropped() || t.Root == nil { // a dry run does not make it
 			continue
 		}
-		r.clock.At(timing.Create, t.place())
+		r.clock.At(timing.Create, t.Place())
 		if err := t.openLog(r); err != nil {
 			what := "written"
 			if r.opts.DryRun {
 				what = "read"
 			}
-			t.drop("", fmt.Errorf("the journal cannot be %s: %w", what, err))
+			t.Drop("", fmt.Errorf("the journal cannot be %s: %w", what, err))
 			t.leaveAsFound()
 			continue
 		}
@@ -100,15 +97,16 @@ func (t *target) open(r *run) error {
 // may remove it while it is empty. openNew then tries again.
 func (t *target) openNew(r *run) error {
 	for range maxRootAttempts {
-		if err := t.makeRoot(); err != nil {
+		if err := t.Make(); err != nil {
 			return fmt.Errorf("it cannot be made: %s", route.Reason(err))
 		}
 		err := t.openExisting(r)
 		if !errors.Is(err, resume.ErrRootRemoved) {
 			return err
 		}
-		t.handle.Close()
-		t.root, t.handle, t.created, t.made = nil, nil, false, nil
+		t.Handle.Close()
+		t.Root, t.Handle, t.Created = nil, nil, false
+		t.LeaveMade()
 	}
 	return resume.ErrRootRemoved
 }
@@ -120,37 +118,38 @@ const maxRootAttempts = 100
 // openExisting locks the directory and probes its file system.
 func (t *target) openExisting(r *run) error {
 	var err error
-	if t.root == nil {
-		if t.root, err = t.Open(); err != nil {
+	if t.Root == nil {
+		if t.Root, err = t.Open(); err != nil {
 			return inStep("it cannot be opened", err)
 		}
 	}
-	t.handle = r.newHandles().Root(t.root)
+	t.Handle = r.newHandles().Root(t.Root)
 	if r.opts.DryRun {
-		if mark, found, err := resume.ReadPlanMark(t.root); t.Name == "" && (found || err != nil) {
+		if mark, found, err := resume.ReadPlanMark(t.Root); t.Name == "" && (found || err != nil) {
 			return t.refuseJournal(cmp.Or(err, error(&resume.PlanError{PlanMark: mark})))
 		}
 		return t.probe(r)
 	}
 	if t.Name == "" {
-		if err := t.takeOver(); err != nil {
+		if err := t.TakeOver(); err != nil {
 			return inStep("it cannot be examined", err)
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if t.journal, err = r.mode.openJournal(t.root, name); err != nil {
+	if t.journal, err = r.mode.openJournal(t.Root, name); err != nil {
 		return t.refuseJournal(err)
 	}
+	t.Writes = true
 	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
 		return inStep("the journal cannot be read", err)
 	}
-	info, err := t.root.Stat()
+	info, err := t.Root.Stat()
 	if err != nil {
 		return inStep("it cannot be examined", err)
 	}
-	if !t.rootOurs && (t.created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
+	if !t.rootOurs && (t.Created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
 		t.rootOurs = true
-		if err := resume.MarkRoot(t.root, name, r.opts.Sync != dest.SyncNone); err != nil {
+		if err := resume.MarkRoot(t.Root, name, r.opts.Sync != dest.SyncNone); err != nil {
 			return inStep("the journal cannot be written", err)
 		}
 	}
@@ -163,7 +162,7 @@ func (t *target) openExisting(r *run) error {
 func (t *target) refuseJournal(err error) error {
 	switch {
 	case errors.Is(err, fsys.ErrLocked):
-		t.made = nil // the other run uses the directories
+		t.LeaveMade() // the other run uses them
 		return failure.Refuse("another sealift is at work in %s", quoteName(t.Given))
 	case errors.Is(err, resume.ErrNotPlanned), errors.As(err, new(*resume.PlanError)):
 		return failure.Refuse("destination %s: %s", quoteName(t.Given), err.Error())
@@ -174,113 +173,20 @@ func (t *target) refuseJournal(err error) error {
 // probe finds out what the root's file system can do, and how it is flushed. Those mounted below
 // are probed when their first directory is opened.
 func (t *target) probe(r *run) error {
-	info, err := t.root.Stat()
+	info, err := t.Root.Stat()
 	if err != nil {
 		return inStep("it cannot be examined", err)
 	}
-	t.id = info.ID
+	t.ID = info.ID
 	var probe *fsys.Pending
 	if t.log != nil && fsys.WritesMoveTimes { // other tasks have to wait while a task creates or removes an entry of the root
 		probe = t.log.Clock()
 	}
-	err = t.fileSystems.Open(dest.Settings{
+	err = t.FileSystems.Open(dest.Settings{
 		Rules: &r.metadata.Rules, Sync: r.opts.Sync, DryRun: r.opts.DryRun, File: t.Name != "",
-		SharesSyncErrors: r.opts.sharesSyncErrors, Report: func(kind string, err error) { t.warn(kind, err) },
-	}, t.root, info, probe)
+		SharesSyncErrors: r.opts.sharesSyncErrors, Report: func(kind string, err error) { t.Warn(kind, err) },
+	}, t.Root, info, probe)
 	return inStep("no file can be made in it", err)
-}
-
-// takeOver makes a read-only root writable for the run. destDir.inspect does the same for other
-// directories. The root can be the copy of a read-only directory.
-func (t *target) takeOver() error {
-	info, err := t.root.Stat()
-	if err == nil && info.Mode&0o300 != 0o300 && !t.root.Writable() && t.root.Chmod(info.Mode|0o700) == nil {
-		t.tookOver, t.rootMode = true, info.Mode
-	}
-	return err
-}
-
-// giveBack undoes takeOver.
-func (t *target) giveBack() {
-	if !t.tookOver {
-		return
-	}
-	t.tookOver = false
-	if err := t.root.Chmod(t.rootMode); err != nil {
-		t.failEnd(failure.StageMetadata, err)
-	}
-}
-
-// makeRoot creates the destination's directory and its parents. It opens the directory that it
-// created, and refuses a symbolic link that replaced it. Other runs may create and remove the same
-// directories at the same time: makeRoot uses those that exist.
-func (t *target) makeRoot() error {
-	err := fs.ErrNotExist
-	for n := 0; n < maxRootAttempts && errors.Is(err, fs.ErrNotExist); n++ {
-		t.removeMade()
-		err = t.tryRoot()
-	}
-	return err
-}
-
-func (t *target) tryRoot() error {
-	var err error
-	if t.made, err = fsys.MakeDirs(filepath.Dir(t.Dir)); err != nil {
-		return err
-	}
-	parent, err := t.FS.OpenTrustedRoot(filepath.Dir(t.Dir))
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	name := filepath.Base(t.Dir)
-	mkdir := parent.MkdirUnfinished
-	if t.Name != "" { // the directory is complete as it is
-		mkdir = parent.Mkdir
-	}
-	exists := mkdir(name)
-	if exists != nil && !errors.Is(exists, fs.ErrExist) {
-		return exists
-	}
-	made := exists == nil
-	root, err := parent.OpenDir(name)
-	if err != nil {
-		if fsys.IsSymlinkRefusal(err) {
-			err = exists
-		}
-		return err
-	}
-	if made {
-		t.made = append(t.made, t.Dir)
-		if err = madeByUs(root); err == nil && t.Name != "" { // the directory of a single file keeps the mode that the umask gives
-			err = fsys.IgnoreRefusal(root.Chmod(0o777 &^ fsys.Umask()))
-		}
-	}
-	if err != nil {
-		root.Close()
-		return err
-	}
-	t.root = root
-	t.created = made && t.Name == "" // its mode is widened when its content is complete
-	return nil
-}
-
-// madeByUs returns an error if another user has replaced the directory that this run has just
-// created. It compares the owner of dir with that of a new file, because a server may map users.
-func madeByUs(dir *fsys.Dir) error {
-	p, err := dir.Create(false)
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	ours, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	if have, err := dir.Stat(); err != nil || have.UID == ours.UID {
-		return err
-	}
-	return errExchanged
 }
 
 // leaveAsFound removes what this run made at a destination that was dropped before anything
@@ -294,7 +200,7 @@ func (t *target) leaveAsFound() {
 	t.undo()
 	if t.journal != nil {
 		t.journal.Close()
-		t.journal = nil
+		t.journal, t.Writes = nil, false
 	}
 	t.catalog = nil
 }
@@ -305,24 +211,11 @@ func (t *target) undo() {
 		t.catalog.Close()
 	}
 	if t.journal != nil {
-		if t.planned || !t.created && (t.rootOurs || t.journal.HoldsLogs()) {
+		if t.planned || !t.Created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return
 		}
 		_ = t.journal.Remove()
 		t.journal.Close()
 	}
-	t.removeMade()
-}
-
-// removeMade removes the empty directories among those that this run created.
-func (t *target) removeMade() {
-	for _, dir := range slices.Backward(t.made) {
-		parent, err := t.FS.OpenTrustedRoot(filepath.Dir(dir))
-		if err != nil {
-			break
-		}
-		_ = parent.RemoveDir(filepath.Base(dir)) // fails if another process has used or replaced the directory
-		parent.Close()
-	}
-	t.made = nil
+	t.RemoveMade()
 }

@@ -105,7 +105,7 @@ func (p *transfer) startAgain() {
 
 // open reports whether the transfer is unfinished and its destination is still in use.
 func (p *transfer) open() bool {
-	return p.state != stateFinished && p.state != stateFailed && !p.target.isDropped()
+	return p.state != stateFinished && p.state != stateFailed && !p.target.Dropped()
 }
 
 // in yields the entry's transfers that are in state s, except those to dropped destinations.
@@ -114,7 +114,7 @@ func (p *transfer) open() bool {
 func (e *entry) in(s state) iter.Seq[*transfer] {
 	return func(yield func(*transfer) bool) {
 		for _, p := range e.transfers {
-			if p.state == s && !p.target.isDropped() && !yield(p) {
+			if p.state == s && !p.target.Dropped() && !yield(p) {
 				return
 			}
 		}

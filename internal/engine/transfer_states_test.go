@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/dest"
 )
 
 // A transition between two states that is not in the table panics, so that no manifest line
@@ -56,7 +58,7 @@ func TestATransferThatStartsAgain(t *testing.T) {
 		{outCreated, true}, {outReplaced, true}, {outLinked, true},
 		{outUpToDate, false}, {outRefreshed, false}, {outLeft, false}, {outConflict, false},
 	} {
-		p := &transfer{target: &target{}, name: "file", exists: true}
+		p := &transfer{target: &target{Destination: &dest.Destination{}}, name: "file", exists: true}
 		p.decision.act = actConflict
 		p.finish(targetResult{done: c.done})
 		require.False(t, p.open())

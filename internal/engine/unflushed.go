@@ -10,14 +10,14 @@ import (
 // file system has failed with err. The kernel forgets the writeback error of a file when it
 // evicts the inode from memory, so the list may be incomplete. reportUnflushed does not flush again.
 func (t *target) reportUnflushed(err error) {
-	if gone, _ := t.isGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
+	if gone, _ := t.IsGone(err); gone || t.log == nil || !fsys.DeviceFailed(err) {
 		return
 	}
 	log, err := t.log.ReadBack()
 	if log == nil || err != nil {
 		return // errors of the log are reported separately
 	}
-	finder := fsys.NewFinder(t.root, fsys.FinderLimit())
+	finder := fsys.NewFinder(t.Root, fsys.FinderLimit())
 	defer finder.Close()
 	for path, err := range log.Loose() {
 		if err != nil {
@@ -32,7 +32,7 @@ func (t *target) reportUnflushed(err error) {
 			continue // the file was removed or replaced
 		}
 		if err := f.WritebackError(); err != nil && !fsys.Unsupported(err) {
-			t.report(event.OfFile(event.Failed, path, t.Given, failure.StageSync, err))
+			t.Report(event.OfFile(event.Failed, path, t.Given, failure.StageSync, err))
 		}
 		f.Close()
 	}

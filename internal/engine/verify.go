@@ -22,8 +22,8 @@ func (r *run) verify(targets []*target) {
 		if t.catalog.Lists() {
 			listing = append(listing, t)
 			o.Trees = append(o.Trees, readback.Tree{
-				Root: t.root, Device: t.id.Dev, Place: t.place(), Lines: t.catalog.Lines(), Counters: &t.shown.ReadBack,
-				Written:       r.collector.at[t.index].written.Has,
+				Root: t.Root, Device: t.ID.Dev, Place: t.Place(), Lines: t.catalog.Lines(), Counters: &t.Progress.ReadBack,
+				Written:       r.collector.at[t.Index].written.Has,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 				MayMove: func(path string) error {
 					if err := r.mode.mayCommit(); err != nil {
@@ -42,8 +42,8 @@ func (r *run) verify(targets []*target) {
 	r.counters.Phase.Store(int32(counters.PhaseVerifying))
 	total := r.collector.toVerify
 	for _, t := range listing {
-		there := &r.collector.at[t.index].toVerify
-		there.store(&t.shown.ReadBack)
+		there := &r.collector.at[t.Index].toVerify
+		there.store(&t.Progress.ReadBack)
 		total.add(there.files, there.bytes)
 	}
 	total.store(&r.counters.ReadBack)
@@ -71,7 +71,7 @@ func (r *run) verify(targets []*target) {
 	r.collector.await()
 	for i, t := range listing {
 		res := results[i]
-		at := &r.collector.at[t.index]
+		at := &r.collector.at[t.Index]
 		at.verified, at.cached = res.Good, res.Cached
 		at.present -= int64(len(res.Bad))
 		for _, path := range res.Bad {
@@ -109,13 +109,13 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 		t := targets[f.Tree]
 		given = t.Given
 		if f.Kind == readback.Unreadable {
-			gone, err = t.isGone(err)
-			switch lost := t.lost.Load(); {
+			gone, err = t.IsGone(err)
+			switch lost := t.Lost(); {
 			case !gone:
 			case lost == nil:
-				t.drop(path, err)
+				t.Drop(path, err)
 				return true
-			case fsys.DeviceFailed(*lost): // drop has reported it
+			case fsys.DeviceFailed(lost): // drop has reported it
 				return true
 			}
 		}
@@ -140,7 +140,7 @@ func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) b
 	case there.Size != source.Size:
 		return true
 	case r.opts.Preserve&metadata.PreserveTimes != 0:
-		return !t.fileSystems.SameTime(dir, there.Mtime, source.Mtime)
+		return !t.FileSystems.SameTime(dir, there.Mtime, source.Mtime)
 	}
 	return source.Mtime.Compare(r.begun) >= 0
 }

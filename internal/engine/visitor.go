@@ -53,7 +53,7 @@ func (r *run) isDestination(d *walk.Dir) bool {
 		return false
 	}
 	for _, t := range r.targets {
-		if t.root != nil && t.id == d.Info.ID {
+		if t.Root != nil && t.ID == d.Info.ID {
 			r.reportSource(d.Path(), failure.StageScan, errReached)
 			return true
 		}
@@ -158,7 +158,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 			dd.close()
 			continue
 		}
-		dd.target.syncList.AddDir(d.Path())
+		dd.target.SyncList.AddDir(d.Path())
 		if !loaded && r.ctx.Err() == nil {
 			loaded = true
 			metaErr = r.dirXattrs(d, meta)
@@ -167,7 +167,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 			}
 		}
 		if err := r.leaveDest(dd, dir, meta, metaErr == nil); err != nil {
-			dd.target.fail(d.Path(), failure.StageMetadata, err)
+			dd.target.Fail(d.Path(), failure.StageMetadata, err)
 		}
 		dd.syncLeft(r, dir)
 		dd.release(dir)
@@ -183,8 +183,8 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 		return
 	}
 	t := dd.target
-	if err := t.fileSystems.SyncOne(dir); err != nil {
-		t.dropFlushFailed(dd.src.Path(), err)
+	if err := t.FileSystems.SyncOne(dir); err != nil {
+		t.DropUnflushed(dd.src.Path(), err)
 		return
 	}
 	r.collector.do(func() { t.log.SyncedNames(dd.src.Path()) }) // the results of all its entries were sent before
