@@ -79,7 +79,10 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice:   advice,
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return r.page.watch(c, options.Targets, "read back") },
+			watch: func(c *counters.Set) func() {
+				r.counters = c
+				return r.page.watch(c, options.Targets, "read back")
+			},
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -190,7 +193,7 @@ func (f *copyFlags) groups() []flagGroup {
 			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
 			f.commonFlags(s, "action and message")
 			f.reportFlag(s)
-			s.BoolVar(&f.debug, "debug", false, "print where the time went, on standard error")
+			s.BoolVar(&f.debug, "debug", false, "print what the run waited for, and its counters,\non standard error")
 		}},
 	}
 }

@@ -18,9 +18,7 @@ type copyJSON struct {
 	Failures     []failureJSON  `json:"failures"`
 	Conflicts    []conflictJSON `json:"conflicts"`
 	Warnings     []warningJSON  `json:"warnings"`
-	Stages       []stageJSON    `json:"stages"` // time of each stage at each place
-	Shares       []shareJSON    `json:"shares"` // part of the time that the run waited for each place
-	Limit        *shareJSON     `json:"limit"`  // the largest share, or null
+	Limit        *shareJSON     `json:"limit"` // what limited the run, or null
 	ExitCode     int            `json:"exit_code"`
 }
 
@@ -143,7 +141,7 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 	for _, path := range s.ReservedAt {
 		report.Reserved.Paths = append(report.Reserved.Paths, newNameJSON(path))
 	}
-	report.Stages, report.Shares, report.Limit = newStagesJSON(s)
+	report.Limit = newLimitJSON(s)
 	for _, t := range s.Targets {
 		target := targetJSON{
 			nameJSON:   newNameJSON(t.Path),

@@ -170,47 +170,6 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "error": "no \u202eACLs here"
     }
   ],
-  "stages": [
-    {
-      "stage": "write",
-      "place": "destination",
-      "target": "dst",
-      "waiting": false,
-      "seconds": 18.8,
-      "bytes": 27123456789,
-      "operations": 206935
-    },
-    {
-      "stage": "queue",
-      "place": "cpu",
-      "target": "",
-      "waiting": true,
-      "seconds": 1.5,
-      "bytes": 0,
-      "operations": 0
-    },
-    {
-      "stage": "block",
-      "place": "none",
-      "target": "",
-      "waiting": true,
-      "seconds": 0.002,
-      "bytes": 0,
-      "operations": 0
-    }
-  ],
-  "shares": [
-    {
-      "place": "cpu",
-      "target": "",
-      "share": 0.073
-    },
-    {
-      "place": "destination",
-      "target": "dst",
-      "share": 0.917
-    }
-  ],
   "limit": {
     "place": "destination",
     "target": "dst",

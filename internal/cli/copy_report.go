@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -20,9 +21,10 @@ import (
 // copyReporter prints and logs the events of a copy, and its summary.
 type copyReporter struct {
 	*reporter
-	flags   *copyFlags
-	listing listing
-	html    *copyPage
+	flags    *copyFlags
+	listing  listing
+	counters *counters.Set // of the run
+	html     *copyPage
 
 	volumes   volumes // of the destinations
 	oneDevice int64   // number of warnings of warnOneDevice
@@ -126,7 +128,7 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 	}
 	result = r.html.write(r, s, result)
 	failures, mismatches := r.counts()
-	r.log.stages(s)
+	r.log.logLimit(s)
 	result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "skipped", s.Skipped,
 		"conflicts", s.Conflicts, "mismatches", mismatches, "errors", failures, "elapsed", s.Elapsed)
 	switch {
@@ -136,7 +138,7 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		printCopySummary(stdout, &r.flags.options, s, r, result)
 	}
 	if r.flags.debug {
-		for _, line := range stageTable(s) {
+		for _, line := range debugLines(s, r.counters) {
 			r.screen.Line(line)
 		}
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // eventful is a run with an event of every kind.
@@ -46,11 +45,6 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		Targets: []engine.TargetSummary{
 			{Path: "dst", Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []catalog.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Created: true, Present: 1232, Lost: errors.New("no space left on device")},
-		},
-		Stages: []engine.StageSummary{
-			{Stage: timing.Write, Place: "destination", Target: "dst", Time: 18800 * time.Millisecond, Bytes: 27_123_456_789, Operations: 206_935},
-			{Stage: timing.Queue, Place: "cpu", Time: 1500 * time.Millisecond},
-			{Stage: timing.Block, Place: "none", Time: 2 * time.Millisecond},
 		},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
 		Limit:  engine.Share{Place: "destination", Target: "dst", Share: 0.9171},
@@ -285,11 +279,6 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 		`level=ERROR msg=failed path=it's destination=dst stage=write error="file too large"`,
 		`level=ERROR msg=mismatch path=rotten stage=check error="source does not match its manifest"`,
 		`level=ERROR msg="destination dropped" path="a b" destination=dst2 error="no space left on device"`,
-		`level=INFO msg=stage destination=dst stage=write place=destination busy=18.8s bytes=27123456789 operations=206935`,
-		`level=INFO msg=stage stage=queue place=cpu busy=1.5s bytes=0 operations=0`,
-		`level=INFO msg=stage stage=block place=none busy=2ms bytes=0 operations=0`,
-		`level=INFO msg=share place=cpu share=0.073`,
-		`level=INFO msg=share destination=dst place=destination share=0.917`,
 		`level=INFO msg=limit destination=dst place=destination share=0.917`,
 		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
 	}

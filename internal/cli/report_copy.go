@@ -160,9 +160,8 @@ func (p *copyPage) fill(page *report.Page, r *copyReporter, s *engine.Summary, r
 			page.Trees[i+1].Facts = append(p.targetFacts(i, &s.Targets[i], s), page.Trees[i+1].Facts...)
 		}
 	}
-	several := len(s.Targets) > 1
 	if limitOf(s) != nil {
-		page.Shares, page.Stages = reportShares(s, several), reportStages(s, several)
+		page.Shares = reportShares(s, len(s.Targets) > 1)
 	}
 	page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the problems." + listedElsewhere(s)
 }
@@ -272,20 +271,8 @@ func listedElsewhere(s *engine.Summary) string {
 // reportShares returns the places that the run has waited for, the largest share first.
 func reportShares(s *engine.Summary, several bool) (list []report.Share) {
 	for _, share := range s.Shares {
-		if place := briefly(share.Place, share.Target, several); place != "" {
-			list = append(list, report.Share{Place: place, Part: share.Share})
-		}
+		list = append(list, report.Share{Place: briefly(share.Place, share.Target, several), Part: share.Share})
 	}
 	slices.SortStableFunc(list, func(a, b report.Share) int { return cmp.Compare(b.Part, a.Part) })
-	return list
-}
-
-// reportStages returns the table of --debug.
-func reportStages(s *engine.Summary, several bool) (list []report.Stage) {
-	for _, l := range s.Stages {
-		if row, shown := stageRow(l, several); shown {
-			list = append(list, row)
-		}
-	}
 	return list
 }

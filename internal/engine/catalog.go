@@ -97,13 +97,13 @@ func (t *target) openCatalog(r *run) (err error) {
 }
 
 // digestFile reads a regular file.
-func (r *run) digestFile(dir *fsys.Dir, name string, clock *timing.Clock) (fsys.Info, hash.Digests, error) {
+func (r *run) digestFile(dir *fsys.Dir, name string, activity *timing.Activity) (fsys.Info, hash.Digests, error) {
 	f, info, err := dir.OpenRegular(name)
 	if err != nil {
 		return info, nil, err
 	}
 	defer f.Close()
-	clock.At(timing.Read, timing.Source)
+	activity.At(timing.Source)
 	set := hash.NewSet(r.opts.Hashes)
 	_, err = io.CopyBuffer(set, f.Reader(info.Size), make([]byte, r.opts.BlockSize))
 	return info, set.Digests(), err

@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/resume"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // checkEvery is the default interval of the checks whether a checkpoint is due.
@@ -15,8 +14,6 @@ const checkEvery = 50 * time.Millisecond
 // makeCheckpoints makes the checkpoints of one destination until checkpointsEnded is closed:
 // whenever one is due, and whenever the limit of unwritten small files asks for a flush.
 func (t *target) makeCheckpoints(r *run) {
-	clock := r.sheet.Aside()
-	defer clock.Stop()
 	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
 	for {
@@ -38,13 +35,10 @@ func (t *target) makeCheckpoints(r *run) {
 			t.reportLog()
 			continue
 		}
-		clock.At(timing.Flush, t.Place())
 		if err := t.checkpoint(asked); err != nil {
 			t.DropUnflushed("", err)
 			t.reportUnflushed(err)
 		}
-		clock.Did(0)
-		clock.At(timing.Idle, timing.None)
 	}
 }
 

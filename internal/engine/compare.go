@@ -87,7 +87,7 @@ func (p *transfer) compareInstead() {
 // closes them.
 func (r *run) openExisting(e *entry) (open []*comparison) {
 	for p := range e.in(stateComparing) {
-		e.clock.At(timing.Read, p.target.Place())
+		e.activity.At(p.target.Place())
 		f, info, err := p.dir.Open(p.name)
 		if err != nil {
 			r.failTransfer(e, p, failure.StageRead, err)
@@ -142,7 +142,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	case broken:
 		return dest.ErrReported
 	}
-	e.clock.At(timing.Commit, p.target.Place())
+	e.activity.At(p.target.Place())
 	if err := p.syncKept(c.file); err != nil {
 		return inStage(failure.StageSync, err)
 	}
@@ -197,7 +197,7 @@ func (r *run) isPartialCopy(e *entry, c *comparison) (bool, error) {
 				return false, nil
 			}
 		}
-		if err := r.pipe.Pace(r.ctx, n, e.clock); err != nil {
+		if err := r.pipe.Pace(r.ctx, n, e.activity); err != nil {
 			return false, err
 		}
 		off += int64(have)
@@ -232,13 +232,12 @@ func (c *comparison) needsMore() bool {
 // read reads the destination's file at the offset off into buf, and compares it with want, the
 // bytes of the source there. If want is shorter than buf, it is the end of the source.
 func (c *comparison) read(e *entry, want, buf []byte, off int64) {
-	e.clock.At(timing.Read, c.transfer.target.Place())
+	e.activity.At(c.transfer.target.Place())
 	// At the end of the source, read one byte more: the other file may be longer.
 	n, err := c.file.ReadAt(buf[:min(len(want)+1, len(buf))], off)
 	if err != nil {
 		c.err = failure.At(err, off+int64(n))
 	}
-	e.clock.Did(int64(n))
 	isLonger := len(want) < len(buf) && n > len(want)
 	c.differs = err == nil && (n < len(want) || isLonger || !bytes.Equal(want, buf[:len(want)]))
 }
@@ -268,20 +267,16 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		if err := r.ctx.Err(); err != nil {
 			return nil, err
 		}
-		e.clock.At(timing.Read, timing.Source)
+		e.activity.At(timing.Source)
 		n, err := e.file.ReadAt(b.Buf[:half], off)
 		if err != nil {
 			return nil, failure.At(err, off+int64(n))
 		}
-		e.clock.Did(int64(n))
-		if err := r.pipe.Pace(r.ctx, n, e.clock); err != nil {
+		if err := r.pipe.Pace(r.ctx, n, e.activity); err != nil {
 			return nil, err
 		}
-		e.clock.At(timing.Hash, timing.CPU)
+		e.activity.At(timing.CPU)
 		set.Write(b.Buf[:n])
-		for range set.Len() {
-			e.clock.Did(int64(n))
-		}
 		for _, c := range open {
 			if !c.differs && c.err == nil {
 				c.read(e, b.Buf[:n], b.Buf[half:2*half], off)

@@ -40,7 +40,7 @@ func (r *run) copyOnce(e *entry) error {
 // decides.
 func (r *run) decideAll(e *entry) error {
 	for p := range e.in(stateUndecided) {
-		e.clock.At(timing.Create, p.target.Place())
+		e.activity.At(p.target.Place())
 		r.endStep(e, p, r.decideOne(e, p))
 	}
 	if e.has(stateComparing) || e.has(stateKeeping) {
@@ -117,7 +117,7 @@ func (r *run) readSource(e *entry) error {
 	if e.Kind != fsys.Regular {
 		return r.readSpecialXattrs(e)
 	}
-	e.clock.At(timing.Read, timing.Source)
+	e.activity.At(timing.Source)
 	if e.file == nil {
 		if may, err := r.mayHaveXattrs(e); err != nil || !may {
 			return err
@@ -136,7 +136,7 @@ func (r *run) readSource(e *entry) error {
 // differs, so a file whose content was not compared is compared first.
 func (r *run) replaceShared(e *entry) error {
 	for p := range e.in(stateKeeping) {
-		e.clock.At(timing.Create, p.target.Place())
+		e.activity.At(p.target.Place())
 		shares, err := r.sharesInode(e, p)
 		shares = shares || err == nil && r.givesRights(e, p)
 		switch {
@@ -180,7 +180,7 @@ func (r *run) move(e *entry) error {
 			p.finish(targetResult{done: p.created()})
 			continue
 		}
-		e.clock.At(timing.Create, p.target.Place())
+		e.activity.At(p.target.Place())
 		r.endStep(e, p, r.makeSpecial(e, p))
 	}
 	return nil

@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // minWriteBehind is the smallest size of a file whose writeback is started while it is being
@@ -65,7 +64,7 @@ func (r *run) showDestinations() {
 func (r *run) stopCheckpoints() {
 	for _, t := range r.targets {
 		if t.checkpointsEnded != nil {
-			r.clock.At(timing.Flush, t.Place()) // a checkpoint may be running
+			r.activity.At(t.Place()) // a checkpoint may be running
 			close(t.checkpointsEnded)
 			t.checkpointers.Wait()
 		}
@@ -88,6 +87,6 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 // counted it.
 func (r *run) addUnwritten(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
-		p.target.group.Add(e.meta.Info.Size, e.clock)
+		p.target.group.Add(e.meta.Info.Size)
 	}
 }

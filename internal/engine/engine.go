@@ -42,8 +42,8 @@ type run struct {
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 
-	sheet       *timing.Sheet
-	clock       *timing.Clock // of the goroutine that Run is called in
+	sampler     *timing.Sampler
+	activity    *timing.Activity // of the goroutine that Run is called in
 	pipe        *pipe.Pipe
 	sets        sync.Pool // of *hash.Set
 	entries     sync.Pool // of *entry
@@ -131,13 +131,13 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	r.close()
 	r.collector.end()
 	collector.Wait()
+	r.sampler.Stop()
 	c.Phase.Store(int32(counters.End(stopped || err != nil)))
 	if err != nil {
 		return nil, err
 	}
 	r.collector.summary.Elapsed = time.Since(begun)
-	r.clock.Stop()
-	r.summarizeTimes()
+	r.summarizeShares()
 	if stopped {
 		return r.collector.summary, context.Cause(ctx) // nil if the run stopped itself
 	}
@@ -208,8 +208,8 @@ const jobsAhead = 256
 func (r *run) prepare(begun time.Time) {
 	o := r.opts
 	r.memory = fsys.Memory()
-	r.sheet = timing.NewSheet(len(r.route.Destinations))
-	r.clock = r.sheet.Clock()
+	r.sampler = timing.Start(len(r.route.Destinations))
+	r.activity = r.sampler.Activity()
 	r.pipe = &pipe.Pipe{
 		Pool:      pipe.NewPool(o.BlockSize, o.Memory),
 		QueueSize: o.QueueSize,
@@ -232,7 +232,7 @@ func (r *run) prepare(begun time.Time) {
 // copy opens the destinations, copies to them and completes them. It closes the source. The error
 // is a refusal: then nothing was copied.
 func (r *run) copy() (stopped bool, err error) {
-	r.clock.At(timing.List, timing.Source)
+	r.activity.At(timing.Source)
 	r.openManifests()
 	r.holdDeclaration()
 	r.warnHistories()
@@ -245,7 +245,7 @@ func (r *run) copy() (stopped bool, err error) {
 	r.measureSpace()
 	r.showDestinations()
 	r.startBackground()
-	r.clock.At(timing.Read, timing.Source)
+	r.activity.At(timing.Source)
 	r.work() // closes the source
 	return r.finish(), nil
 }
@@ -254,11 +254,11 @@ func (r *run) copy() (stopped bool, err error) {
 // is waited for there.
 func (r *run) chargeMemory() {
 	if r.opts.inMemory(r.source) {
-		r.sheet.Charge(timing.Source, timing.CPU)
+		r.sampler.Charge(timing.Source, timing.CPU)
 	}
 	for _, t := range r.targets {
 		if t.Root != nil && r.opts.inMemory(t.Root) {
-			r.sheet.Charge(t.Place(), timing.CPU)
+			r.sampler.Charge(t.Place(), timing.CPU)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (r *run) work() {
 	root.Hold() // until the groups of hard links, and what is absent, are known
 	r.counters.Phase.Store(int32(counters.PhaseCopying))
 	stopScan := r.mode.startScan(r)
-	r.clock.At(timing.Idle, timing.None)
+	r.activity.At(timing.None)
 	var workers sync.WaitGroup
 	for range r.opts.Workers {
 		workers.Go(r.worker)
@@ -277,20 +277,20 @@ func (r *run) work() {
 	r.mode.feed(r, root)
 	close(r.jobs)
 	workers.Wait()
-	r.clock.At(timing.Read, timing.Source)
 	r.copyLinked()
+	r.activity.At(timing.Source)
 	r.mode.findAbsent(r)
 	r.checkOxum()
 	r.warnEmptyDirs()
-	r.clock.At(timing.Commit, r.targets[0].Place()) // the rest of the work is to complete directories
+	r.activity.At(r.targets[0].Place()) // the rest of the work is to complete directories
 	root.Done()
 	stopScan()
 }
 
 // worker copies the entries that the walk has found, until there are no more.
 func (r *run) worker() {
-	clock := r.sheet.Clock()
-	defer clock.Stop()
+	activity := r.sampler.Activity()
+	defer activity.At(timing.None)
 	shown := r.counters.NewWorker()
 	for {
 		var j job
@@ -298,14 +298,14 @@ func (r *run) worker() {
 		select {
 		case j, more = <-r.jobs:
 		default:
-			clock.At(timing.List, timing.Source)
+			activity.At(timing.Source)
 			j, more = <-r.jobs
 		}
 		if !more {
 			return
 		}
 		if r.ctx.Err() == nil && j.Kind != fsys.Directory { // a directory needs only the Done below
-			e := r.newEntry(j, clock)
+			e := r.newEntry(j, activity)
 			if j.Kind == fsys.Regular {
 				shown.Begin(e.path)
 			}

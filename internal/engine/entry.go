@@ -21,7 +21,7 @@ type entry struct {
 	job
 	path string // relative to the source's root
 
-	clock     *timing.Clock // of the goroutine that works on it
+	activity  *timing.Activity // of the goroutine that works on it
 	transfers []*transfer
 	attempts  int                 // started so far, each with a new description; at most maxAttempts
 	expected  catalog.Expectation // what the source's own manifests list for it
@@ -54,15 +54,15 @@ type description struct {
 // of one attempt, each of which follows after another process has taken the name.
 const maxAttempts = 3
 
-// newEntry returns an entry for a worker, which gets the worker's clock. It reuses the memory
+// newEntry returns an entry for a worker, which gets the worker's activity. It reuses the memory
 // of a finished entry, because a new entry for each small file would cost 1 KB of garbage per file.
-func (r *run) newEntry(j job, clock *timing.Clock) *entry {
+func (r *run) newEntry(j job, activity *timing.Activity) *entry {
 	e, _ := r.entries.Get().(*entry)
 	if e == nil {
 		e = &entry{memory: make([]transfer, len(r.targets)), transfers: make([]*transfer, 0, len(r.targets))}
 	}
 	*e = entry{
-		clock: clock, job: j, path: j.Dir.Join(j.Name), memory: e.memory, transfers: e.transfers[:0],
+		activity: activity, job: j, path: j.Dir.Join(j.Name), memory: e.memory, transfers: e.transfers[:0],
 	}
 	return e
 }
@@ -110,7 +110,7 @@ func (r *run) copyAlone(e *entry) {
 // since the listing.
 func (r *run) openSource(e *entry) error {
 	open := e.Kind == fsys.Regular && e.group == nil && !r.linksLikely.Load() && !r.mayBeUpToDate(e)
-	e.clock.At(timing.Read, timing.Source)
+	e.activity.At(timing.Source)
 	e.meta = metadata.Values{}
 	dir, err := e.Dir.Acquire()
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *run) openContent(e *entry) error {
 	if e.Kind != fsys.Regular || e.file != nil {
 		return nil
 	}
-	e.clock.At(timing.Read, timing.Source)
+	e.activity.At(timing.Source)
 	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (r *run) copyEntry(e *entry) {
 // releases the directories.
 func (r *run) newTransfers(e *entry) {
 	for i, dd := range e.Dir.State.(destDirs) {
-		e.clock.At(timing.Create, dd.target.Place())
+		e.activity.At(dd.target.Place())
 		dir, ok := dd.acquire(r)
 		if !ok {
 			continue
@@ -346,7 +346,7 @@ func (e *entry) manifestPath(p *transfer) string {
 // the name and not the open file, so it also notices another file that was renamed to this
 // name.
 func (e *entry) unchanged() error {
-	e.clock.At(timing.Read, timing.Source)
+	e.activity.At(timing.Source)
 	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err

@@ -27,14 +27,14 @@ func (r *run) finish() (stopped bool) {
 	r.collector.await() // no worker runs any more, so this goroutine may now use the collector's data
 	r.collector.undone.end(r.ctx.Err() != nil)
 	r.stopCheckpoints()
-	r.clock.At(timing.Idle, timing.None)
+	r.activity.At(timing.None)
 	var durable []*target
 	for _, t := range r.targets {
 		if !r.stopped() && !r.opts.DryRun && t.Root != nil && t.journal != nil && r.flushTarget(t) {
 			durable = append(durable, t)
 		}
 	}
-	r.clock.At(timing.Idle, timing.None)
+	r.activity.At(timing.None)
 	r.gauge.Stop()
 	for _, d := range r.devices {
 		d.Close() // waits for all writeback, so every writeback error is known afterwards
@@ -53,7 +53,7 @@ func (r *run) finish() (stopped bool) {
 	r.collector.await()
 	r.collector.summary.Total, r.collector.summary.LeftOut = r.collector.total(r.ctx.Err() != nil), r.leftOut.Load()
 	for _, t := range r.targets {
-		r.clock.At(timing.Flush, t.Place())
+		r.activity.At(t.Place())
 		s := t.summarize(&r.collector.at[t.Index])
 		switch {
 		case stopped:
@@ -79,8 +79,7 @@ func (r *run) finish() (stopped bool) {
 // flushTarget makes everything that was copied to one destination durable. It reports an error and
 // returns false if that fails: then no file there counts as durable, and there is no manifest.
 func (r *run) flushTarget(t *target) bool {
-	r.clock.At(timing.Flush, t.Place())
-	r.clock.Did(0)
+	r.activity.At(t.Place())
 	if t.behind != nil {
 		t.behind.Drain()
 	}

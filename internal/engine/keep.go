@@ -3,7 +3,6 @@ package engine
 import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // sharesInode reports whether setting the source's metadata on an up-to-date file would change
@@ -48,7 +47,7 @@ func (r *run) keep(e *entry, p *transfer) error {
 	res := targetResult{done: outUpToDate, content: p.content}
 	f := e.group.fileOf(p)
 	if f == nil || !f.refreshed {
-		e.clock.At(timing.Commit, p.target.Place())
+		e.activity.At(p.target.Place())
 		changed, err := p.dd.system.Refresh(p.dir, p.name, &e.meta, p.have, r.opts.DryRun, p.dd.system.SyncChanged)
 		if err != nil {
 			return inStage(failure.StageMetadata, err)

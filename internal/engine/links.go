@@ -52,8 +52,8 @@ func (r *run) copyLinked() {
 }
 
 func (r *run) groupWorker(files <-chan links.File) {
-	clock := r.sheet.Clock()
-	defer clock.Stop()
+	activity := r.sampler.Activity()
+	defer activity.At(timing.None)
 	shown := r.counters.NewWorker()
 	for f := range files {
 		if r.ctx.Err() == nil {
@@ -61,8 +61,8 @@ func (r *run) groupWorker(files <-chan links.File) {
 				shown.Begin(first.Dir.Join(first.Name))
 			}
 			if len(f.Names) > 1 {
-				r.copyGroup(f.ID, f.Names, clock)
-			} else if e := r.newEntry(f.Names[0], clock); r.openEntry(e) { // its other names are outside the source
+				r.copyGroup(f.ID, f.Names, activity)
+			} else if e := r.newEntry(f.Names[0], activity); r.openEntry(e) { // its other names are outside the source
 				r.copyAlone(e)
 			}
 			shown.End()
@@ -70,7 +70,7 @@ func (r *run) groupWorker(files <-chan links.File) {
 		for _, j := range f.Names {
 			j.Dir.Done()
 		}
-		clock.At(timing.List, timing.Source)
+		activity.At(timing.Source)
 	}
 }
 
@@ -125,10 +125,10 @@ func (g *linkGroup) addFile(p *transfer) {
 
 // copyGroup copies all names of one file of the source, and sends the result of each to the
 // collector.
-func (r *run) copyGroup(id fsys.ID, names []links.Name, clock *timing.Clock) {
+func (r *run) copyGroup(id fsys.ID, names []links.Name, activity *timing.Activity) {
 	g := &linkGroup{id: id}
 	for _, j := range names {
-		e := r.newEntry(j, clock)
+		e := r.newEntry(j, activity)
 		e.group = g
 		if !r.openEntry(e) {
 			continue
@@ -305,7 +305,7 @@ func (r *run) link(e *entry) {
 		if l.name == nil || p.target.Dropped() || !moves && !separate || !e.mayLinkTo(l) {
 			continue
 		}
-		e.clock.At(timing.Create, p.target.Place())
+		e.activity.At(p.target.Place())
 		r.endStep(e, p, r.linkTo(e, p, l))
 		if moves && p.state == stateMoving {
 			l.name = nil // it has as many links as the file system allows
@@ -383,7 +383,6 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	case err != nil:
 		return inStage(failure.StageCreate, err)
 	}
-	e.clock.Did(0)
 	p.finish(linked)
 	return nil
 }

@@ -172,7 +172,7 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 		s.Summary, s.Merged = *summary, true
 		s.Summary.LeftOut = o.Plan.Plan.Totals.LeftOut
 		s.Summary.Elapsed += m.last.Sub(m.first)
-		s.Summary.Stages, s.Summary.Shares, s.Summary.Limit = nil, nil, Share{} // of the merge alone
+		s.Summary.Shares, s.Summary.Limit = nil, Share{} // of the merge alone
 	}
 	return err
 }

@@ -142,7 +142,7 @@ func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents
 	assert.Equal(c, shown(singleEvents), shown(c.events))
 	a, b := *single, *split
 	for _, s := range []*Summary{&a, &b} {
-		s.Elapsed, s.Stages, s.Shares, s.Limit = 0, nil, nil, Share{}
+		s.Elapsed, s.Shares, s.Limit = 0, nil, Share{}
 		s.Targets = append([]TargetSummary{}, s.Targets...)
 		for i := range s.Targets {
 			t := &s.Targets[i]

@@ -218,7 +218,7 @@ func (r *run) readDigests(e *entry) error {
 		return err
 	}
 	defer e.Dir.Release()
-	info, digests, err := r.digestFile(dir, e.Name, e.clock)
+	info, digests, err := r.digestFile(dir, e.Name, e.activity)
 	if err == nil && !sameState(e.meta.Info, info) {
 		err = errSourceChanged
 	}

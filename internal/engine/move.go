@@ -14,7 +14,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // This file moves the data of one regular file: the source is read once, and each temporary gets
@@ -126,7 +125,7 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 		if !p.open() {
 			continue
 		}
-		e.clock.At(timing.Create, p.target.Place())
+		e.activity.At(p.target.Place())
 		err := p.sink.Err
 		if start == 0 {
 			err = r.create(e, p)
@@ -141,7 +140,6 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 			r.failTransfer(e, p, failure.StageCreate, err)
 			continue
 		}
-		e.clock.Did(0)
 		sinks = append(sinks, &p.sink)
 	}
 	return sinks
@@ -180,7 +178,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return nil
 	}
 	s := &p.sink
-	e.clock.At(timing.Commit, p.target.Place())
+	e.activity.At(p.target.Place())
 	if s.Finish(e.meta.Info.Size); s.Err != nil {
 		return inStage(failure.StageWrite, s.Err)
 	}
@@ -216,7 +214,6 @@ func (r *run) commit(e *entry, p *transfer) error {
 		return inStage(failure.StageCommit, err)
 	}
 	p.finish(targetResult{done: p.created(), content: content{digests: e.digests, fresh: true}})
-	e.clock.Did(0)
 	p.forget()
 	r.addUnwritten(e, p)
 	return nil

@@ -117,11 +117,13 @@ func (r *run) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe.M
 		return e.meta.Info.Size, nil
 	}
 	src := e.file
-	opts.Clock, opts.From = e.clock, timing.Source
+	opts.Activity = e.activity
+	e.activity.At(timing.Source)
 	if cloned && !r.drops() {
 		// Compute the digests from the clone if the beginning of the source is not in memory.
 		if held, known := src.Cached(0, 0); known && !held {
-			src, opts.From = &sinks[0].File.File, sinks[0].Place
+			src = &sinks[0].File.File
+			e.activity.At(sinks[0].Place)
 		}
 	}
 	return r.pipe.Move(r.ctx, src, e.meta.Info, set, sinks, opts)

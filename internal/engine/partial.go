@@ -50,7 +50,8 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	// A digest whose state cannot be saved has to read the file from its beginning.
 	if missing := set.Restore(states); len(missing) > 0 {
-		err = r.pipe.HashRange(r.ctx, e.file, 0, start, missing, e.clock, timing.Source)
+		e.activity.At(timing.Source)
+		err = r.pipe.HashRange(r.ctx, e.file, 0, start, missing, e.activity)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return 0, cmp.Or(leaveForNextRun(found), err)
@@ -97,7 +98,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 // takeLeftover opens the temporary that is left of a file at one destination. The result is nil if
 // there is none.
 func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
-	e.clock.At(timing.Read, p.target.Place())
+	e.activity.At(p.target.Place())
 	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.Info)
 	if left == nil {
 		return nil

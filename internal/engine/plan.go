@@ -19,7 +19,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // PlanOptions describe how Plan splits a copy into shards.
@@ -81,8 +80,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	}
 	defer p.cancel(nil)
 	defer p.source.Close()
-	p.listedHashes, p.memory, p.sheet = len(opts.Hashes), fsys.Memory(), timing.NewSheet(len(rt.Destinations))
-	p.clock = p.sheet.Clock()
+	p.listedHashes, p.memory = len(opts.Hashes), fsys.Memory()
 	c.Phase.Store(int32(counters.PhaseScanning))
 	var collector sync.WaitGroup
 	collector.Go(p.collector.run)

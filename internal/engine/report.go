@@ -42,9 +42,9 @@ func (r *run) sendResult(e *entry) {
 	select {
 	case r.collector.messages <- message{result: f}:
 	default:
-		e.clock.Wait(timing.Note, timing.None)
+		from := e.activity.At(timing.None)
 		r.collector.messages <- message{result: f}
-		e.clock.Resume()
+		e.activity.At(from)
 	}
 	if e.Kind == fsys.Regular && !interrupted {
 		r.counters.Files.Add(1)

@@ -14,14 +14,13 @@ import (
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
-	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // openTargets opens the destinations of a task. None is locked: many tasks copy to it.
 func (k *task) openTargets(r *run) error {
 	for _, t := range r.targets {
-		r.clock.At(timing.Create, t.Place())
+		r.activity.At(t.Place())
 		err := t.openTask(r, k)
 		if errors.As(err, new(*failure.RefusedError)) {
 			return err

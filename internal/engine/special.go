@@ -17,7 +17,7 @@ func (r *run) readSpecialXattrs(e *entry) error {
 	if e.Kind == fsys.Symlink || !r.metadata.MayHave(e.meta.Info.ID.Dev) {
 		return nil
 	}
-	e.clock.At(timing.Read, timing.Source)
+	e.activity.At(timing.Source)
 	dir, err := e.Dir.Acquire()
 	if err != nil {
 		return err
@@ -106,7 +106,6 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return inStage(failure.StageCommit, err)
 	}
 	p.finish(targetResult{done: p.created()})
-	e.clock.Did(0)
 	return nil
 }
 

@@ -101,49 +101,32 @@ type Summary struct {
 	Elapsed      time.Duration
 	DryRun       bool
 	Targets      []TargetSummary
-	Stages       []StageSummary // times of all goroutines by activity; work before waiting
-	Shares       []Share        // the wall time, divided by package timing among the places that the run waited for
-	Limit        Share          // the largest share; for this comparison, all destinations together may count as one place
-}
-
-// StageSummary is the time that a run has spent on one activity at one place.
-type StageSummary struct {
-	Stage      timing.Kind
-	Place      string        // the name of a timing.Place: `source`, `cpu`, `destination`, `limit` (set by the user), or `none`
-	Target     string        // the destination as the user named it, "" elsewhere
-	Time       time.Duration // of all goroutines together, which can be more than the wall time
-	Bytes      int64
-	Operations int64
+	Shares       []Share // the time, divided by package timing among the places that the run waited for; none after a short run
+	Limit        Share   // the largest share; for this comparison, all destinations together may count as one place
 }
 
 // Share is the part of its wall time that a run has waited for one place.
 type Share struct {
-	Place  string  // as in StageSummary; "" if the run waited for none
+	Place  string  // the name of a timing.Place: `source`, `cpu`, `destination`, or `limit` (set by the user); "" if the run waited for none
 	Target string  // the destination as the user named it; "" for other places and for several destinations
 	Share  float64 // of the wall time, from 0 to 1
 }
 
-// summarizeTimes sets Stages, Shares and Limit of the summary. The caller has stopped all
-// clocks.
-func (r *run) summarizeTimes() {
+// summarizeShares sets Shares and Limit of the summary.
+func (r *run) summarizeShares() {
 	s := r.collector.summary
-	for _, l := range r.sheet.Intervals() {
-		place, target := r.placeOf(l.Place)
-		s.Stages = append(s.Stages, StageSummary{l.Kind, place, target, l.Time, l.Bytes, l.Operations})
-	}
-	share := func(p timing.Place, d time.Duration) Share {
-		place, target := r.placeOf(p)
-		return Share{place, target, min(d.Seconds()/s.Elapsed.Seconds(), 1)}
-	}
-	for p, d := range r.sheet.Shares() {
-		if d > 0 {
-			s.Shares = append(s.Shares, share(timing.Place(p), d))
+	for p, share := range r.sampler.Shares() {
+		if share > 0 {
+			place, target := r.placeOf(timing.Place(p))
+			s.Shares = append(s.Shares, Share{place, target, share})
 		}
 	}
-	if who, all, d := r.sheet.Limit(); d > 0 {
-		if s.Limit = share(who, d); all {
-			s.Limit.Target = ""
+	if who, all, share := r.sampler.Limit(); share > 0 {
+		place, target := r.placeOf(who)
+		if all {
+			target = ""
 		}
+		s.Limit = Share{place, target, share}
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // This file opens the root of a destination and creates it if it does not exist. If nothing is
@@ -26,7 +25,7 @@ func (r *run) openTargets() error {
 // is written to one.
 func (treeCopy) openTargets(r *run) error {
 	for _, t := range r.targets {
-		r.clock.At(timing.Create, t.Place())
+		r.activity.At(t.Place())
 		err := inStep("its bag cannot be read", r.inspectBag(t))
 		if err == nil {
 			err = t.open(r)
@@ -56,7 +55,7 @@ func (treeCopy) openTargets(r *run) error {
 		if t.Dropped() || t.Root == nil { // a dry run does not make it
 			continue
 		}
-		r.clock.At(timing.Create, t.Place())
+		r.activity.At(t.Place())
 		if err := t.openLog(r); err != nil {
 			what := "written"
 			if r.opts.DryRun {

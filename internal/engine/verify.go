@@ -16,7 +16,7 @@ import (
 // to their devices. It reports files that differ from their lines. Those that readback has set
 // aside are dropped from the manifests.
 func (r *run) verify(targets []*target) {
-	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sheet: r.sheet}
+	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sampler: r.sampler}
 	var listing []*target
 	for _, t := range targets {
 		if t.catalog.Lists() {

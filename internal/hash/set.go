@@ -7,33 +7,33 @@ import (
 )
 
 // Set computes several digests of one stream.
-type Set struct{ hashes []hash.Hash }
+type Set struct{ Hashes []hash.Hash }
 
 // NewSet returns a set of fresh digests.
 func NewSet(algorithms []Algorithm) *Set {
-	s := &Set{hashes: make([]hash.Hash, len(algorithms))}
+	s := &Set{Hashes: make([]hash.Hash, len(algorithms))}
 	for i, a := range algorithms {
-		s.hashes[i] = a.New()
+		s.Hashes[i] = a.New()
 	}
 	return s
 }
 
 // Reset resets all digests to their initial state.
 func (s *Set) Reset() {
-	for _, h := range s.hashes {
+	for _, h := range s.Hashes {
 		h.Reset()
 	}
 }
 
 // Len returns the number of digests.
-func (s *Set) Len() int { return len(s.hashes) }
+func (s *Set) Len() int { return len(s.Hashes) }
 
 // Hash returns the running digest i, in the order of NewSet.
-func (s *Set) Hash(i int) hash.Hash { return s.hashes[i] }
+func (s *Set) Hash(i int) hash.Hash { return s.Hashes[i] }
 
 // Write feeds p to every digest. It never fails.
 func (s *Set) Write(p []byte) (int, error) {
-	for _, h := range s.hashes {
+	for _, h := range s.Hashes {
 		h.Write(p)
 	}
 	return len(p), nil
@@ -41,8 +41,8 @@ func (s *Set) Write(p []byte) (int, error) {
 
 // Digests returns the digests of what was written so far.
 func (s *Set) Digests() Digests {
-	d := make(Digests, len(s.hashes))
-	for i, h := range s.hashes {
+	d := make(Digests, len(s.Hashes))
+	for i, h := range s.Hashes {
 		d[i] = h.Sum(nil)
 	}
 	return d
@@ -72,8 +72,8 @@ func (d Digests) Equal(e Digests) bool {
 // States returns the states of the digests after all bytes written so far, for Restore in
 // another process. The state is nil for a digest that cannot save it.
 func (s *Set) States() [][]byte {
-	states := make([][]byte, len(s.hashes))
-	for i, h := range s.hashes {
+	states := make([][]byte, len(s.Hashes))
+	for i, h := range s.Hashes {
 		states[i] = State(h)
 	}
 	return states
@@ -95,7 +95,7 @@ func State(h hash.Hash) []byte {
 // Restore sets the digests to states that States has returned. It returns the digests for
 // which there is no usable state. These are reset.
 func (s *Set) Restore(states [][]byte) (missing []hash.Hash) {
-	for i, h := range s.hashes {
+	for i, h := range s.Hashes {
 		h.Reset()
 		m, ok := h.(encoding.BinaryUnmarshaler)
 		if ok && i < len(states) && len(states[i]) > 0 && m.UnmarshalBinary(states[i]) == nil {

@@ -1,9 +1,6 @@
 package pipe
 
-import (
-	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/timing"
-)
+import "github.com/seed65876f4f/sealift/internal/fsys"
 
 // file is the part of a *fsys.File that a Device uses.
 type file interface {
@@ -42,8 +39,6 @@ type chunk struct {
 
 // Behind starts writeback of one file while one goroutine at a time writes it in order.
 type Behind struct {
-	Clock *timing.Clock // of the goroutine that calls Wrote; may be nil
-
 	device *Device
 	owned  ownedFile
 	failed func(error)
@@ -101,7 +96,7 @@ func (b *Behind) Wrote(off, n int64) {
 			b.submit(false)
 		}
 	}
-	d.wait(b, b.Clock)
+	d.wait(b)
 }
 
 // Finish submits the rest without waiting for it. The owner may close the file afterwards.
@@ -131,7 +126,7 @@ func (b *Behind) extend(off, n int64) {
 func (b *Behind) submit(last bool) {
 	d := b.device
 	for d.mu.held > 0 && !d.mu.stopped && !last {
-		d.waitForProgress(b.Clock)
+		d.mu.progress.Wait()
 	}
 	c := chunk{of: b, off: b.off, n: b.end - b.off, bytes: b.bytes, last: last}
 	b.bytes = 0

@@ -3,8 +3,6 @@ package pipe
 import (
 	"sync"
 	"time"
-
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Limits of a window that adapts, and how it adapts.
@@ -186,19 +184,12 @@ func (d *Device) enqueue(c chunk) {
 	d.mu.Lock()
 }
 
-// waitForProgress waits until a condition of the waiting writers may have changed.
-func (d *Device) waitForProgress(c *timing.Clock) {
-	defer c.Wait(timing.Window, c.Here()).Resume()
-	d.mu.progress.Wait()
-}
-
-// wait returns when the unwritten bytes fit the window. b is the waiter's file, or nil, and c
-// its clock.
+// wait returns when the unwritten bytes fit the window. b is the waiter's file, or nil.
 //
 // If many bytes are unwritten and few of them submitted, the device would soon be idle (dry).
 // Then the waiter submits its chunk although it is not full, and asks for a flush of the
 // groups. Doing so always would make small chunks and flushes of few bytes.
-func (d *Device) wait(b *Behind, c *timing.Clock) {
+func (d *Device) wait(b *Behind) {
 	for !d.mu.stopped {
 		full := d.mu.unwritten > d.mu.window
 		dry := 2*d.mu.unwritten >= d.mu.window && 4*d.mu.submitted < d.mu.window
@@ -216,7 +207,7 @@ func (d *Device) wait(b *Behind, c *timing.Clock) {
 				return // see the comment of Device
 			}
 		}
-		d.waitForProgress(c)
+		d.mu.progress.Wait()
 	}
 }
 

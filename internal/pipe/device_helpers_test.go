@@ -259,7 +259,7 @@ func (m *mount) write(n int64) {
 	m.disk.mu.Lock()
 	m.dirty += n
 	m.disk.mu.Unlock()
-	m.group.Add(n, nil)
+	m.group.Add(n)
 }
 
 // noFailure is for files of which nothing fails.

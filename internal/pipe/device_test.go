@@ -249,7 +249,7 @@ func TestDeviceAllocatesNothing(t *testing.T) {
 				b.Wrote(off, 128<<10)
 				off += 128 << 10
 			}
-			g.Add(1000, nil)
+			g.Add(1000)
 			g.Flushed(g.Mark())
 		}
 		for range 100 {

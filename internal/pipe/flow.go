@@ -20,19 +20,18 @@ type flow struct {
 	pipe       *Pipe
 	set        *hash.Set
 	takers     []taker
-	writing    atomic.Int64  // takers that have not failed
-	sequential bool          // never use lanes
-	clock      *timing.Clock // of the reader
-	from       timing.Place  // of the file that is read
+	writing    atomic.Int64     // takers that have not failed
+	sequential bool             // never use lanes
+	activity   *timing.Activity // of the reader; may be nil
+	from       timing.Place     // of the file that is read
 
 	lanes *lanes // nil while the flow is sequential
 	round round
 }
 
-// taker receives the pieces: a Sink or an Output. One goroutine at a time calls it. It gets
-// the clock of that goroutine and sets it to writing.
+// taker receives the pieces: a Sink or an Output. One goroutine at a time calls it.
 type taker interface {
-	take(q piece, c *timing.Clock)
+	take(q piece)
 	failed() bool // the taker takes no more pieces
 	place() timing.Place
 }
@@ -42,7 +41,7 @@ type round struct {
 	blocks  int
 	bytes   int64
 	begun   time.Time
-	hashing time.Duration // spent on the whole file before the round
+	hashing time.Duration
 }
 
 // sequentialBlocks is the number of blocks that a sequential flow sends before it checks
@@ -54,18 +53,14 @@ const sequentialBlocks = 8
 // device (250 MB/s). Between files in memory, a byte needs 1 ns.
 const maxPerByte = 4 * time.Nanosecond
 
-// newFlow begins a flow. It sets the clock, which may be nil, to reading the file until the
-// flow is closed, except while it hashes, writes or waits.
-func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, clock *timing.Clock, from timing.Place) *flow {
-	if clock == nil {
-		clock = timing.NewSheet(len(takers)).Clock() // the flow itself reads it
-	}
-	f := &flow{pipe: p, set: set, clock: clock, from: from}
-	clock.At(timing.Read, from)
+// newFlow begins a flow. The activity, which may be nil, is at the place of the file until the
+// flow is closed, except while the flow hashes, writes or waits.
+func newFlow[T taker](p *Pipe, set *hash.Set, takers []T, activity *timing.Activity) *flow {
+	f := &flow{pipe: p, set: set, activity: activity, from: activity.Place()}
 	for _, t := range takers {
 		f.takers = append(f.takers, t)
 	}
-	f.round = f.newRound()
+	f.round.begun = time.Now()
 	f.writing.Store(int64(len(takers)))
 	return f
 }
@@ -80,19 +75,23 @@ func (f *flow) send(q piece) {
 		if f.pipe.inProgress().Load() < int64(runtime.GOMAXPROCS(0)) || f.waited() {
 			f.lanes = f.startLanes()
 		}
-		f.round = f.newRound()
+		f.round = round{begun: time.Now()}
 	}
 	if f.lanes != nil {
-		f.lanes.send(q, f.clock)
+		f.lanes.send(q, f.activity)
 		return
 	}
+	f.activity.At(timing.CPU)
+	hashed := time.Now()
 	for i := range f.set.Len() {
-		q.digest(f.set, i, f.clock)
+		q.digest(f.set, i)
 	}
+	f.round.hashing += time.Since(hashed)
 	for _, t := range f.takers {
-		f.give(q, t, f.clock)
+		f.activity.At(t.place())
+		f.give(q, t)
 	}
-	f.clock.At(timing.Read, f.from)
+	f.activity.At(f.from)
 	if q.block != nil {
 		q.block.Release()
 		f.round.blocks++
@@ -102,31 +101,25 @@ func (f *flow) send(q piece) {
 
 // get waits for a block. With lanes, the wait counts for the slowest lane, which has the
 // reader's blocks. Without lanes, other files have them.
-func (f *flow) get(ctx context.Context) (b *Block, err error) {
+func (f *flow) get(ctx context.Context) (*Block, error) {
 	if f.lanes == nil {
-		return f.pipe.get(ctx, f.clock)
+		return f.pipe.get(ctx, f.activity)
 	}
 	if b := f.pipe.Pool.tryGet(ctx); b != nil {
 		return b, nil
 	}
-	f.lanes.waitFor(f.clock, func() { b, err = f.pipe.Pool.Get(ctx) })
-	return b, err
-}
-
-func (f *flow) newRound() round {
-	return round{begun: time.Now(), hashing: f.clock.Spent(timing.Hash, timing.CPU)}
+	defer f.activity.At(f.activity.At(f.lanes.slowest()))
+	return f.pipe.Pool.Get(ctx)
 }
 
 // waited reports whether the file has waited for a device in this round.
 func (f *flow) waited() bool {
 	r := &f.round
-	hashing := f.clock.Spent(timing.Hash, timing.CPU) - r.hashing
-	return time.Since(r.begun)-hashing > time.Duration(r.bytes)*maxPerByte
+	return time.Since(r.begun)-r.hashing > time.Duration(r.bytes)*maxPerByte
 }
 
 // digest adds the piece to digest i of a set.
-func (q piece) digest(set *hash.Set, i int, c *timing.Clock) {
-	c.At(timing.Hash, timing.CPU)
+func (q piece) digest(set *hash.Set, i int) {
 	h := set.Hash(i)
 	if q.mark != nil {
 		q.mark.setState(i, hash.State(h))
@@ -136,15 +129,14 @@ func (q piece) digest(set *hash.Set, i int, c *timing.Clock) {
 		_, _ = h.Write(zeros[:min(hole, int64(len(zeros)))]) // hash.Hash.Write never fails
 	}
 	_, _ = h.Write(q.data)
-	c.Did(int64(len(q.data)) + q.hole)
 }
 
 // give passes the piece to a taker.
-func (f *flow) give(q piece, t taker, c *timing.Clock) {
+func (f *flow) give(q piece, t taker) {
 	if t.failed() {
 		return
 	}
-	if t.take(q, c); t.failed() {
+	if t.take(q); t.failed() {
 		f.writing.Add(-1)
 	}
 }
@@ -152,14 +144,14 @@ func (f *flow) give(q piece, t taker, c *timing.Clock) {
 // close waits until all digests and takers have taken all pieces.
 func (f *flow) close() {
 	if f.lanes != nil {
-		f.lanes.close(f.clock)
+		f.lanes.close(f.activity)
 	}
 }
 
 // lanes are the lanes of one file.
 type lanes struct {
 	list  []*lane
-	last  atomic.Int32 // index of the lane that was the last to release a block
+	last  atomic.Int32 // index of the lane that was the last to release a block; at first, of the last lane
 	group sync.WaitGroup
 }
 
@@ -199,28 +191,23 @@ func (l *lane) received() {
 func (f *flow) startLanes() *lanes {
 	l := &lanes{}
 	for i := range f.set.Len() {
-		l.add(f, timing.CPU, func(q piece, c *timing.Clock) { q.digest(f.set, i, c) })
+		l.add(f, timing.CPU, func(q piece) { q.digest(f.set, i) })
 	}
 	for _, t := range f.takers {
-		l.add(f, t.place(), func(q piece, c *timing.Clock) { f.give(q, t, c) })
+		l.add(f, t.place(), func(q piece) { f.give(q, t) })
 	}
+	l.last.Store(int32(len(l.list)) - 1)
 	return l
 }
 
-func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clock)) {
+func (l *lanes) add(f *flow, place timing.Place, consume func(piece)) {
 	queue := &lane{channel: make(chan piece, f.pipe.QueueSize), place: place, space: make(chan struct{}, 1)}
 	i := int32(len(l.list))
 	l.list = append(l.list, queue)
-	clock := f.clock.Aside()
 	l.group.Go(func() {
-		defer clock.Stop()
-		for {
-			q, open := receive(queue.channel, clock)
-			if !open {
-				return
-			}
+		for q := range queue.channel {
 			queue.received()
-			consume(q, clock)
+			consume(q)
 			if q.block != nil {
 				if q.block.refs.Load() == 1 { // all other lanes have released it
 					l.last.Store(i)
@@ -231,26 +218,15 @@ func (l *lanes) add(f *flow, place timing.Place, consume func(piece, *timing.Clo
 	})
 }
 
-// receive receives a piece. The clock is idle only if it has to wait for one.
-func receive(channel <-chan piece, clock *timing.Clock) (q piece, open bool) {
-	select {
-	case q, open = <-channel:
-	default:
-		clock.At(timing.Idle, timing.None)
-		q, open = <-channel
-	}
-	return q, open
-}
-
-func (l *lanes) send(q piece, clock *timing.Clock) {
+func (l *lanes) send(q piece, activity *timing.Activity) {
 	if q.block != nil {
 		q.block.refs.Store(int32(len(l.list)))
 	}
 	for _, queue := range l.list {
 		if int(queue.queued.Load()) == cap(queue.channel) {
-			clock.Wait(timing.Queue, queue.place)
+			from := activity.At(queue.place)
 			queue.waitForSpace()
-			clock.Resume()
+			activity.At(from)
 		}
 		queue.queued.Add(1)
 		queue.channel <- q // there is space: only this goroutine sends
@@ -266,17 +242,10 @@ func (l *lanes) slowest() timing.Place {
 }
 
 // close waits until the lanes have taken everything.
-func (l *lanes) close(clock *timing.Clock) {
+func (l *lanes) close(activity *timing.Activity) {
 	for _, queue := range l.list {
 		close(queue.channel)
 	}
-	l.waitFor(clock, l.group.Wait)
-}
-
-// waitFor waits for the lanes. The time counts for the slowest one.
-func (l *lanes) waitFor(clock *timing.Clock, wait func()) {
-	clock.Wait(timing.Queue, l.slowest())
-	wait()
-	clock.Blame(l.slowest())
-	clock.Resume()
+	defer activity.At(activity.At(l.slowest()))
+	l.group.Wait()
 }

@@ -249,16 +249,16 @@ func TestASinkFailsAlone(t *testing.T) {
 // A consumer that wakes its sender for each piece does little else when data is in memory.
 func TestSenderOfAFullLaneContinuesWhenHalfOfItIsEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFlow[*Sink](&Pipe{QueueSize: 4}, hash.NewSet(nil), nil, nil, timing.None)
+		f := newFlow[*Sink](&Pipe{QueueSize: 4}, hash.NewSet(nil), nil, nil)
 		f.lanes = &lanes{}
 		step := make(chan struct{})
 		var taken, sent atomic.Int64
-		f.lanes.add(f, timing.CPU, func(piece, *timing.Clock) {
+		f.lanes.add(f, timing.CPU, func(piece) {
 			<-step
 			taken.Add(1)
 		})
 		send := func() {
-			f.lanes.send(piece{}, f.clock)
+			f.lanes.send(piece{}, nil)
 			sent.Add(1)
 		}
 		send()

@@ -1,10 +1,6 @@
 package pipe
 
-import (
-	"slices"
-
-	"github.com/seed65876f4f/sealift/internal/timing"
-)
+import "slices"
 
 // Group counts the unwritten bytes of small files on one file system. The files are closed,
 // and a flush of the file system writes them.
@@ -32,8 +28,8 @@ func (d *Device) Join(flush chan<- struct{}) *Group {
 }
 
 // Add adds n unwritten bytes of a closed file. It waits while the device has too much
-// unwritten data. The clock is the caller's and may be nil.
-func (g *Group) Add(n int64, c *timing.Clock) {
+// unwritten data.
+func (g *Group) Add(n int64) {
 	d := g.device
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,7 +40,7 @@ func (g *Group) Add(n int64, c *timing.Clock) {
 	d.mu.pending += n
 	d.mu.unwritten += n
 	g.ask(d.mu.window / int64(2*len(d.mu.groups)))
-	d.wait(nil, c)
+	d.wait(nil)
 }
 
 // ask requests a flush if that would write at least the given number of bytes. Marked bytes do

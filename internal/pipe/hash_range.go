@@ -13,21 +13,20 @@ import (
 // continued has this part already, or has to prove it. HashRange does not count the bytes in
 // p.Bytes; the caller does. It is no error if the file ends earlier.
 //
-// The clock may be nil; place is that of src.
-func (p *Pipe) HashRange(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, clock *timing.Clock, place timing.Place) error {
+// The activity may be nil. The caller has set it to the place of src.
+func (p *Pipe) HashRange(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, activity *timing.Activity) error {
 	b, err := p.Pool.Get(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.Release()
 	for off := from; off < to; {
-		clock.At(timing.Read, place)
 		got, err := src.ReadAt(b.Buf[:min(int64(len(b.Buf)), alignUp(to)-off)], off)
 		got = int(min(int64(got), to-off))
 		if err != nil {
 			err = failure.At(err, off+int64(got))
 		} else {
-			err = p.Pace(ctx, got, clock)
+			err = p.Pace(ctx, got, activity)
 		}
 		if err == nil {
 			err = ctx.Err()
@@ -35,12 +34,11 @@ func (p *Pipe) HashRange(ctx context.Context, src *fsys.File, from, to int64, di
 		if err != nil || got == 0 {
 			return err
 		}
-		clock.Did(int64(got))
-		clock.At(timing.Hash, timing.CPU)
+		from := activity.At(timing.CPU)
 		for _, h := range digests {
 			h.Write(b.Buf[:got])
-			clock.Did(int64(got))
 		}
+		activity.At(from)
 		off += int64(got)
 	}
 	return nil

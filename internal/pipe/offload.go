@@ -45,9 +45,8 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	if holes {
 		dataEnd = start
 	}
-	s.clock = f.clock
-	kind, place := f.offloading(s, src)
-	defer f.clock.At(timing.Read, f.from)
+	place := f.offloading(s, src)
+	defer f.activity.At(f.from)
 	for off = start; off < size && s.Err == nil && ctx.Err() == nil; {
 		if off >= dataEnd {
 			data, hole, end, err := src.NextData(off)
@@ -62,7 +61,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 			continue
 		}
 		step := min(dataEnd-off, s.step())
-		f.clock.At(kind, place)
+		f.activity.At(place)
 		n, handled, err := s.File.CopyRange(src, off, step)
 		switch {
 		case !handled:
@@ -75,9 +74,7 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 		case n == 0:
 			return off, nil
 		}
-		if kind == timing.Read {
-			f.clock.Did(n)
-		}
+		f.activity.At(s.Place)
 		s.wrote(off, n)
 		off += n
 		f.pipe.Count(n)
@@ -88,16 +85,16 @@ func (f *flow) offload(ctx context.Context, s *Sink, src *fsys.File, size, start
 	return off, nil
 }
 
-// offloading returns the kind and the place for the time of a copy by the system, which does
-// not report how the time divides into reading and writing. It counts as reading if nothing of
-// the source is in memory and a Behind measures the writing.
-func (f *flow) offloading(s *Sink, src *fsys.File) (timing.Kind, timing.Place) {
+// offloading returns the place for the time of a copy by the system, which does not report how
+// the time divides into reading and writing. It counts as reading if nothing of the source is in
+// memory and a Behind waits for the writing.
+func (f *flow) offloading(s *Sink, src *fsys.File) timing.Place {
 	if s.Behind != nil {
 		if held, known := src.Cached(0, 0); known && !held {
-			return timing.Read, f.from
+			return f.from
 		}
 	}
-	return timing.Write, s.Place
+	return s.Place
 }
 
 // blame determines whether the source or the sink caused the error of copying the bytes from

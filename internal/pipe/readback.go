@@ -14,18 +14,17 @@ const dropUnit = 8 << 20 // bytes
 
 // ReadBack computes the digests of src, as Move does without sinks. The cache mode says
 // how it uses the page cache. fromDevice reports whether the bytes came from a device and
-// not from memory; it is false with CacheAuto and CacheKeep. The clock may be nil; place is
-// that of src.
+// not from memory; it is false with CacheAuto and CacheKeep. The activity may be
+// nil. The caller has set it to the place of src.
 //
 // CacheDrop and CacheDirect both drop the file from the page cache first, which flushes
 // unwritten data. Pages that stay because other programs have mapped them are bypassed.
-func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache CacheMode, clock *timing.Clock, place timing.Place) (n int64, fromDevice bool, err error) {
-	clock.At(timing.Read, place)
+func (p *Pipe) ReadBack(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, cache CacheMode, activity *timing.Activity) (n int64, fromDevice bool, err error) {
 	r, err := StartReading(src, cache, p.Pool.size%fsys.DirectAlignment == 0)
 	if err != nil {
 		return 0, false, err
 	}
-	n, err = p.Move(ctx, src, info, set, nil, MoveOptions{Clock: clock, From: place, Read: r.Read})
+	n, err = p.Move(ctx, src, info, set, nil, MoveOptions{Activity: activity, Read: r.Read})
 	r.End(n)
 	return n, r.FromDevice, err
 }

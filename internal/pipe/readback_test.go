@@ -17,7 +17,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -42,7 +41,7 @@ func TestReadBackDigestsInEveryMode(t *testing.T) {
 					require.NoError(t, err)
 					p := mover(block, 2, int64(3*block), true)
 					set := freshSet()
-					n, fromDevice, err := p.ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
+					n, fromDevice, err := p.ReadBack(t.Context(), src, info, set, cache, nil)
 					src.Close()
 					what := fmt.Sprintf("%d bytes in %s, blocks of %d, %s", size, dir, block, cache)
 					require.NoError(t, err, what)
@@ -74,7 +73,7 @@ func TestReadBackReportsTheDevice(t *testing.T) {
 			src, info, err := d.Open("f")
 			require.NoError(t, err)
 			set := freshSet()
-			_, fromDevice, err := mover(4096, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
+			_, fromDevice, err := mover(4096, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil)
 			src.Close()
 			require.NoError(t, err)
 			require.True(t, fromDevice, "%d bytes, %s", size, cache)
@@ -102,7 +101,7 @@ func TestReadBackOfAMappedFile(t *testing.T) {
 				src, info, err := d.Open("f")
 				require.NoError(t, err)
 				set := freshSet()
-				n, fromDevice, err := mover(block, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
+				n, fromDevice, err := mover(block, 2, 1<<20, false).ReadBack(t.Context(), src, info, set, cache, nil)
 				src.Close()
 				require.NoError(t, err)
 				require.EqualValues(t, len(content), n)
@@ -132,7 +131,7 @@ func TestReadBackOfAFileOfAnotherSize(t *testing.T) {
 						info.Size = said
 						p := mover(block, 2, 1<<20, false)
 						set := freshSet()
-						n, _, err := p.ReadBack(t.Context(), src, info, set, cache, nil, timing.None)
+						n, _, err := p.ReadBack(t.Context(), src, info, set, cache, nil)
 						src.Close()
 						what := fmt.Sprintf("%d bytes, said to be %d, in %s, blocks of %d, %s", size, said, dir, block, cache)
 						require.NoError(t, err, what)
@@ -245,7 +244,7 @@ func TestReadBackGivesAllBlocksBack(t *testing.T) {
 							}
 							return nil
 						})
-						n, _, err := p.ReadBack(ctx, src, info, freshSet(), cache, nil, timing.None)
+						n, _, err := p.ReadBack(ctx, src, info, freshSet(), cache, nil)
 						unhook()
 						cancel()
 						src.Close()
@@ -288,7 +287,7 @@ func TestReadBackWithAnEndedContextReadsNothing(t *testing.T) {
 			p := mover(testBlock, 1, testBlock, false)
 			busy, err := p.Pool.Get(t.Context()) // the only one: no other goroutine can get it
 			require.NoError(t, err)
-			_, _, err = p.ReadBack(ctx, src, info, freshSet(), cache, nil, timing.None)
+			_, _, err = p.ReadBack(ctx, src, info, freshSet(), cache, nil)
 			require.ErrorIs(t, err, context.Canceled)
 			require.Zero(t, p.Bytes.Load())
 			busy.Release()

@@ -23,7 +23,6 @@ type Sink struct {
 
 	end   int64 // end of the last byte written
 	marks marks
-	clock *timing.Clock // of the goroutine that writes
 }
 
 // Write puts data at the offset off, unless an earlier write failed.
@@ -47,9 +46,7 @@ func (s *Sink) failed() bool { return s.Err != nil }
 
 func (s *Sink) place() timing.Place { return s.Place }
 
-func (s *Sink) take(q piece, c *timing.Clock) {
-	s.clock = c
-	c.At(timing.Write, s.Place)
+func (s *Sink) take(q piece) {
 	switch {
 	case q.mark != nil:
 		if s.reach(q.off); s.Err == nil {
@@ -73,10 +70,7 @@ func (s *Sink) put(data []byte, off int64) {
 // wrote accounts for n bytes that were written at the offset off.
 func (s *Sink) wrote(off, n int64) {
 	s.end = max(s.end, off+n)
-	s.clock.At(timing.Write, s.Place) // the clock is at reading if the system has copied the bytes
-	s.clock.Did(n)
 	if s.Behind != nil {
-		s.Behind.Clock = s.clock
 		s.Behind.Wrote(off, n)
 	}
 }

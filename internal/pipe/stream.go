@@ -49,8 +49,8 @@ type MoveOptions struct {
 	Start     int64           // the offset of the first byte to move; sinks and digests have the bytes before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
 	Read      func(off int64) // called with the offset after each read; may be nil
-	Clock     *timing.Clock   // of the caller; may be nil
-	From      timing.Place    // of the file that is read
+	// Activity is that of the caller, which has set it to the place of the file that is read. It may be nil.
+	Activity *timing.Activity
 }
 
 // piece is an element of a lane's channel: a block's bytes at an offset, a hole, or a mark.
@@ -84,13 +84,13 @@ func (p *Pipe) Move(ctx context.Context, src *fsys.File, info fsys.Info, set *ha
 	if long {
 		return p.stream(ctx, src, info, holes, set, sinks, o)
 	}
-	total, more, err := p.inline(ctx, src, info, set, sinks, o.Clock, o.From)
+	total, more, err := p.inline(ctx, src, info, set, sinks, o.Activity)
 	if err != nil || !more {
 		return total, err
 	}
 	// It is longer than info.Size, as in /proc, or it has grown. Sealift writes it again.
 	set.Reset()
-	return p.stream(ctx, src, info, false, set, sinks, MoveOptions{Read: o.Read, Clock: o.Clock, From: o.From})
+	return p.stream(ctx, src, info, false, set, sinks, MoveOptions{Read: o.Read, Activity: o.Activity})
 }
 
 // findsHoles reports whether the system can find the holes of src.
@@ -101,9 +101,8 @@ func findsHoles(src *fsys.File) bool {
 
 // inline moves a file of at most one block, without channels and goroutines. more reports that
 // the file did not end with the block.
-func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, clock *timing.Clock, from timing.Place) (total int64, more bool, err error) {
-	clock.At(timing.Read, from)
-	b, err := p.get(ctx, clock)
+func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *hash.Set, sinks []*Sink, activity *timing.Activity) (total int64, more bool, err error) {
+	b, err := p.get(ctx, activity)
 	if err != nil {
 		return 0, false, err
 	}
@@ -122,33 +121,35 @@ func (p *Pipe) inline(ctx context.Context, src *fsys.File, info fsys.Info, set *
 			return int64(n), true, nil
 		}
 	}
-	clock.Did(int64(n))
-	if err := p.Pace(ctx, n, clock); err != nil {
+	if err := p.Pace(ctx, n, activity); err != nil {
 		return 0, false, err
 	}
 	q := piece{block: b, data: b.Buf[:n]}
+	from := activity.At(timing.CPU)
 	for i := range set.Len() {
-		q.digest(set, i, clock)
+		q.digest(set, i)
 	}
 	for _, s := range sinks {
-		s.take(q, clock)
+		activity.At(s.Place)
+		s.take(q)
 	}
+	activity.At(from)
 	p.Count(int64(n))
 	return int64(n), false, nil
 }
 
 // get waits for a block.
-func (p *Pipe) get(ctx context.Context, clock *timing.Clock) (*Block, error) {
+func (p *Pipe) get(ctx context.Context, activity *timing.Activity) (*Block, error) {
 	if b := p.Pool.tryGet(ctx); b != nil {
 		return b, nil
 	}
-	defer clock.Wait(timing.Block, timing.None).Resume()
+	defer activity.At(activity.At(timing.None))
 	return p.Pool.Get(ctx)
 }
 
 // stream moves a longer file, piece by piece.
 func (p *Pipe) stream(ctx context.Context, src *fsys.File, info fsys.Info, holes bool, set *hash.Set, sinks []*Sink, o MoveOptions) (int64, error) {
-	f := newFlow(p, set, sinks, o.Clock, o.From)
+	f := newFlow(p, set, sinks, o.Activity)
 	// The end of the context ends reading between two blocks, without an error. The lanes take what
 	// was sent. So a later run can continue the file at the returned offset.
 	wanted := func() bool { return f.wanted() && ctx.Err() == nil }
@@ -231,13 +232,12 @@ func (f *flow) read(ctx context.Context, src *fsys.File, info fsys.Info, start, 
 		if err != nil {
 			err = failure.At(err, off+int64(n))
 		} else if n > 0 {
-			err = p.Pace(ctx, n, f.clock)
+			err = p.Pace(ctx, n, f.activity)
 		}
 		if err != nil || n == 0 {
 			b.Release()
 			return off, err
 		}
-		f.clock.Did(int64(n))
 		f.send(piece{block: b, data: b.Buf[:n], off: off})
 		off += int64(n)
 		p.Count(int64(n))
@@ -257,12 +257,12 @@ func (p *Pipe) Count(n int64) {
 	}
 }
 
-// Pace waits until n more bytes are within --bwlimit. The clock is the caller's and
-// may be nil.
-func (p *Pipe) Pace(ctx context.Context, n int, clock *timing.Clock) error {
+// Pace waits until n more bytes are within --bwlimit. The activity is the
+// caller's and may be nil.
+func (p *Pipe) Pace(ctx context.Context, n int, activity *timing.Activity) error {
 	if p.Limiter == nil {
 		return nil
 	}
-	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
+	defer activity.At(activity.At(timing.UserLimit))
 	return p.Limiter.WaitN(ctx, n)
 }

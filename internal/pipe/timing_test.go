@@ -3,6 +3,8 @@
 package pipe
 
 import (
+	stdhash "hash"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -23,22 +25,23 @@ import (
 // seconds are what is spent on each place, from the source on.
 type seconds [4]int
 
-// sharesOf returns the shares of a sheet, rounded.
-func sharesOf(s *timing.Sheet) (got seconds) {
-	for p, d := range s.Shares()[timing.Source:] {
-		got[p] = int(d.Round(time.Second) / time.Second)
+// secondsOf returns the shares of the places of a run that took so long, rounded.
+func secondsOf(s *timing.Sampler, wall time.Duration) (got seconds) {
+	for p, share := range s.Shares()[timing.Source:] {
+		got[p] = int(math.Round(share * wall.Seconds()))
 	}
 	return got
 }
 
-// spent adds up laps of a kind, in seconds.
-func spent(s *timing.Sheet, k timing.Kind, p timing.Place) (n int) {
-	for _, l := range s.Intervals() {
-		if l.Kind == k && l.Place == p {
-			n += int(l.Time.Round(time.Second) / time.Second)
-		}
-	}
-	return n
+// slowHash is a digest that takes a time for each write.
+type slowHash struct {
+	stdhash.Hash
+	sleep time.Duration
+}
+
+func (h *slowHash) Write(p []byte) (int, error) {
+	time.Sleep(h.sleep)
+	return h.Hash.Write(p)
 }
 
 // A file is charged to whom its reader waits for: in virtual time, in which nothing
@@ -50,23 +53,24 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "short"), treetest.Pattern(testBlock, 1), 0o600))
 	for name, c := range map[string]struct {
 		file        string
-		hashes      bool
-		read, write int // seconds for each block
+		hash        int // seconds for each block; -1 for no digest
+		read, write int // as hash
 		pool        int64
 		rate        rate.Limit // blocks per second
 		want        seconds    // of the source, the CPU, what was asked for, the destination
-		queue       int        // seconds that the reader waits for the lane of the destination
 	}{
 		// Eight blocks are sequential, then reading and writing overlap.
-		"slow source":              {"long", true, 3, 1, 9, 0, seconds{blocks * 3, 0, 0, sequential + 1}, 1},
-		"slow destination":         {"long", true, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
-		"the lane has all blocks":  {"long", true, 1, 3, 2, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
-		"and there is only one":    {"long", true, 1, 3, 1, 0, seconds{blocks, 0, 0, blocks * 3}, (blocks - sequential) * 3},
-		"nothing is hashed":        {"long", false, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}, (blocks-sequential)*2 + 1},
-		"a limit":                  {"long", true, 0, 0, 9, 1, seconds{0, 0, blocks - 1, 0}, 0},
-		"one block":                {"short", true, 2, 5, 9, 0, seconds{2, 0, 0, 5}, 0},
-		"one block, not hashed":    {"short", false, 2, 5, 9, 0, seconds{2, 0, 0, 5}, 0},
-		"a limit that is no limit": {"short", true, 2, 5, 9, 1000, seconds{2, 0, 0, 5}, 0},
+		"slow source":              {"long", 0, 3, 1, 9, 0, seconds{blocks * 3, 0, 0, sequential + 1}},
+		"slow destination":         {"long", 0, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}},
+		"slow CPU":                 {"long", 3, 1, 1, 9, 0, seconds{blocks, blocks*3 - (blocks - sequential) + 1, 0, sequential}},
+		"slow CPU, one block":      {"short", 5, 2, 1, 9, 0, seconds{2, 5, 0, 1}},
+		"the lane has all blocks":  {"long", 0, 1, 3, 2, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}},
+		"and there is only one":    {"long", 0, 1, 3, 1, 0, seconds{blocks, 0, 0, blocks * 3}},
+		"nothing is hashed":        {"long", -1, 1, 3, 9, 0, seconds{blocks, 0, 0, blocks*3 - (blocks - sequential) + 1}},
+		"a limit":                  {"long", 0, 0, 0, 9, 1, seconds{0, 0, blocks - 1, 0}},
+		"one block":                {"short", 0, 2, 5, 9, 0, seconds{2, 0, 0, 5}},
+		"one block, not hashed":    {"short", -1, 2, 5, 9, 0, seconds{2, 0, 0, 5}},
+		"a limit that is no limit": {"short", 0, 2, 5, 9, 1000, seconds{2, 0, 0, 5}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -91,35 +95,22 @@ func TestWhoATransferWaitsFor(t *testing.T) {
 				})
 				defer unhook()
 				set := hash.NewSet(nil)
-				if c.hashes {
+				if c.hash >= 0 {
 					set = freshSet()
+					set.Hashes[0] = &slowHash{set.Hashes[0], time.Duration(c.hash) * time.Second}
 				}
-				sheet := timing.NewSheet(1)
-				clock, begun := sheet.Clock(), time.Now()
+				sampler := timing.Start(1)
+				activity, begun := sampler.Activity(), time.Now()
 				out := sinks(t, d, 1)
 				defer out[0].File.Abort()
 				out[0].Place = timing.Destination(0)
-				_, err = p.Move(t.Context(), src, info, set, out, MoveOptions{Clock: clock, From: timing.Source})
+				activity.At(timing.Source)
+				_, err = p.Move(t.Context(), src, info, set, out, MoveOptions{Activity: activity})
 				require.NoError(t, err)
-				wall := int(time.Since(begun) / time.Second)
-				clock.Stop()
-
-				require.Equal(t, c.want, sharesOf(sheet))
-				require.Equal(t, wall, c.want[0]+c.want[1]+c.want[2]+c.want[3])
-				n := int(info.Size) / testBlock
-				require.Equal(t, n*c.read, spent(sheet, timing.Read, timing.Source))
-				require.Equal(t, n*c.write, spent(sheet, timing.Write, timing.Destination(0)))
-				require.Equal(t, c.queue, spent(sheet, timing.Queue, timing.Destination(0)))
-				for _, l := range sheet.Intervals() {
-					if l.Kind == timing.Read || l.Kind == timing.Write {
-						require.Equal(t, info.Size, l.Bytes)
-						require.EqualValues(t, n, l.Operations)
-					}
-					if l.Kind == timing.Hash {
-						require.EqualValues(t, n*set.Len(), l.Operations)
-						require.Equal(t, info.Size*int64(set.Len()), l.Bytes)
-					}
-				}
+				require.Equal(t, timing.Source, activity.Place())
+				wall := time.Since(begun)
+				sampler.Stop()
+				require.Equal(t, c.want, secondsOf(sampler, wall))
 			})
 		})
 	}
@@ -132,9 +123,9 @@ type sleeper struct {
 	taken int
 }
 
-func (s *sleeper) take(piece, *timing.Clock) { time.Sleep(s.sleep); s.taken++ }
-func (s *sleeper) failed() bool              { return false }
-func (s *sleeper) place() timing.Place       { return s.at }
+func (s *sleeper) take(piece)          { time.Sleep(s.sleep); s.taken++ }
+func (s *sleeper) failed() bool        { return false }
+func (s *sleeper) place() timing.Place { return s.at }
 
 // Of several lanes the slowest one is to blame, whether it is full or has the
 // blocks.
@@ -155,15 +146,16 @@ func TestTheSlowestLaneIsToBlame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sheet := timing.NewSheet(2)
-				clock := sheet.Clock()
+				sampler, begun := timing.Start(2), time.Now()
+				activity := sampler.Activity()
+				activity.At(timing.Source)
 				p := mover(testBlock, 2, c.pool*testBlock, false)
 				takers := []*sleeper{
 					{at: timing.CPU, sleep: c.cpu * time.Second},
 					{at: timing.Destination(0), sleep: c.one * time.Second},
 					{at: timing.Destination(1), sleep: c.two * time.Second},
 				}
-				f := newFlow(p, hash.NewSet(nil), takers, clock, timing.Source)
+				f := newFlow(p, hash.NewSet(nil), takers, activity)
 				f.lanes = f.startLanes()
 				for range blocks {
 					b, err := f.get(t.Context())
@@ -172,15 +164,16 @@ func TestTheSlowestLaneIsToBlame(t *testing.T) {
 					f.send(piece{block: b, data: b.Buf})
 				}
 				f.close()
-				clock.Stop()
+				wall := time.Since(begun).Seconds()
+				sampler.Stop()
 				for _, s := range takers {
 					require.Equal(t, blocks, s.taken)
 				}
-				shares := sheet.Shares()
-				require.Equal(t, c.read*blocks*time.Second, shares[timing.Source])
+				shares := sampler.Shares()
+				require.InDelta(t, float64(c.read*blocks), shares[timing.Source]*wall, 1)
 				// At first the lanes fill one after the other.
-				require.InDelta(t, c.seconds, shares[c.slowest].Seconds(), 2)
-				require.InDelta(t, c.seconds, (shares[timing.CPU] + shares[timing.Destination(0)] + shares[timing.Destination(1)]).Seconds(), 2)
+				require.InDelta(t, c.seconds, shares[c.slowest]*wall, 5)
+				require.InDelta(t, c.seconds, (shares[timing.CPU]+shares[timing.Destination(0)]+shares[timing.Destination(1)])*wall, 2)
 			})
 		})
 	}
@@ -193,48 +186,22 @@ func TestWaitingForOthersBlocksHasNoPlace(t *testing.T) {
 		busy, err := p.Pool.Get(t.Context())
 		require.NoError(t, err)
 		time.AfterFunc(time.Minute, busy.Release)
-		sheet := timing.NewSheet(1)
-		clock := sheet.Clock()
-		b, err := p.get(t.Context(), clock)
+		sampler := timing.Start(1)
+		activity := sampler.Activity()
+		activity.At(timing.Source)
+		b, err := p.get(t.Context(), activity)
 		require.NoError(t, err)
 		b.Release()
-		f := newFlow(p, hash.NewSet(nil), []*Sink{}, clock, timing.Source)
+		f := newFlow(p, hash.NewSet(nil), []*Sink{}, activity)
 		time.Sleep(time.Second)
-		if busy, err = p.Pool.Get(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		busy, err = p.Pool.Get(t.Context())
+		require.NoError(t, err)
 		time.AfterFunc(time.Minute, busy.Release)
 		b, err = f.get(t.Context())
 		require.NoError(t, err)
 		b.Release()
-		clock.Stop()
-		require.Equal(t, seconds{1}, sharesOf(sheet))
-		require.Equal(t, 120, spent(sheet, timing.Block, timing.None))
-	})
-}
-
-// Waiting for the window is charged to the destination, whichever goroutine waits.
-func TestTheWindowIsTheDestinations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := NewDevice(DeviceOptions{Window: 1 << 20, Ranges: true})
-		defer d.Close()
-		flush := make(chan struct{}, 1)
-		g := d.Join(flush)
-		go func() {
-			<-flush
-			mark := g.Mark()
-			time.Sleep(5 * time.Second)
-			g.Flushed(mark)
-		}()
-		sheet := timing.NewSheet(1)
-		clock := sheet.Clock()
-		clock.At(timing.Commit, timing.Destination(0))
-		time.Sleep(time.Second)
-		g.Add(3<<20, clock)
-		time.Sleep(time.Second)
-		clock.Stop()
-		require.Equal(t, 5, spent(sheet, timing.Window, timing.Destination(0)))
-		require.Equal(t, 2, spent(sheet, timing.Commit, timing.Destination(0)))
+		sampler.Stop()
+		require.Equal(t, seconds{1}, secondsOf(sampler, 2*time.Minute+time.Second))
 	})
 }
 
@@ -270,10 +237,11 @@ func TestPlaceOfAnOffloadedTransfer(t *testing.T) {
 				}
 				return nil
 			})
-			sheet := timing.NewSheet(1)
-			clock := sheet.Clock()
-			n, err := mover(1<<20, 2, 4<<20, false).Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{out}, MoveOptions{Clock: clock, From: timing.Source})
-			clock.Stop()
+			sampler := timing.Start(1)
+			activity := sampler.Activity()
+			activity.At(timing.Source)
+			n, err := mover(1<<20, 2, 4<<20, false).Move(t.Context(), src, info, hash.NewSet(nil), []*Sink{out}, MoveOptions{Activity: activity})
+			sampler.Stop()
 			out.Behind.Finish()
 			device.Close()
 			unhook()
@@ -284,7 +252,7 @@ func TestPlaceOfAnOffloadedTransfer(t *testing.T) {
 			if cold {
 				want = seconds{calls, 0, 0, 0}
 			}
-			require.Equal(t, want, sharesOf(sheet))
+			require.Equal(t, want, secondsOf(sampler, time.Duration(calls)*time.Second))
 		})
 	}
 }

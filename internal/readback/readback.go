@@ -32,7 +32,7 @@ type Options struct {
 	Workers   int        // per device
 	Pipe      *pipe.Pipe // its counter of bytes is not used
 	Counters  *counters.Set
-	Sheet     *timing.Sheet
+	Sampler   *timing.Sampler // may be nil
 
 	// Report receives each finding, from several goroutines at the same time. For a file of
 	// a tree that cannot be read, it returns whether the whole tree is gone. Then Run reads

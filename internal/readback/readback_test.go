@@ -97,7 +97,8 @@ func run(ctx context.Context, o *readback.Options) ([]readback.Result, *report) 
 	found := &report{}
 	o.Algorithm = hash.SHA256
 	o.Workers = max(o.Workers, 1)
-	o.Sheet = timing.NewSheet(10)
+	o.Sampler = timing.Start(10)
+	defer o.Sampler.Stop()
 	o.Pipe = &pipe.Pipe{Pool: pipe.NewPool(4096, 1<<20), QueueSize: 2}
 	o.Counters = &counters.Set{}
 	if o.Report == nil {

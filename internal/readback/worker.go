@@ -25,12 +25,12 @@ type worker struct {
 	source     *fsys.Finder // nil without a source
 	sourcePipe *pipe.Pipe
 	set        *hash.Set
-	clock      *timing.Clock
+	activity   *timing.Activity
 	shown      *counters.Worker
 }
 
 func (r *run) newWorker(g *group, limit int) *worker {
-	w := &worker{run: r, group: g, set: hash.NewSet([]hash.Algorithm{r.Algorithm}), clock: r.Sheet.Clock(), shown: r.Counters.NewWorker()}
+	w := &worker{run: r, group: g, set: hash.NewSet([]hash.Algorithm{r.Algorithm}), activity: r.Sampler.Activity(), shown: r.Counters.NewWorker()}
 	for _, t := range r.Trees {
 		w.trees = append(w.trees, fsys.NewFinder(t.Root, limit))
 		w.treePipes = append(w.treePipes, r.Pipe.Counting(&r.Counters.ReadBack.Bytes, &t.Counters.Bytes))
@@ -43,7 +43,6 @@ func (r *run) newWorker(g *group, limit int) *worker {
 }
 
 func (w *worker) close() {
-	w.clock.Stop()
 	for _, finder := range w.trees {
 		finder.Close()
 	}
@@ -59,7 +58,7 @@ func (w *worker) work() {
 		select {
 		case j, more = <-w.group.jobs:
 		default:
-			w.clock.At(timing.Idle, timing.None) // another device still has files to read
+			w.activity.At(timing.None) // another device still has files to read
 			j, more = <-w.group.jobs
 		}
 		if !more {
@@ -76,12 +75,12 @@ func (w *worker) work() {
 func (w *worker) do(j *job) {
 	for _, i := range w.group.trees {
 		if j.files[i].digest != nil && !w.isGone(i) {
-			w.clock.At(timing.Read, w.Trees[i].Place)
+			w.activity.At(w.Trees[i].Place)
 			w.readTree(i, j)
 		}
 	}
 	if w.group.source {
-		w.clock.At(timing.Read, timing.Source)
+		w.activity.At(timing.Source)
 		w.readSource(j)
 	}
 	if j.left.Add(-1) == 0 && w.ctx.Err() == nil {
@@ -102,7 +101,7 @@ func (w *worker) readTree(i int, j *job) {
 		return
 	}
 	defer f.Close()
-	have, cached, err := w.read(w.treePipes[i], f, info, w.Trees[i].Place)
+	have, cached, err := w.read(w.treePipes[i], f, info)
 	got := &j.files[i]
 	got.info, got.cached = info, cached
 	switch {
@@ -151,7 +150,7 @@ func (w *worker) readSource(j *job) {
 		return
 	}
 	defer f.Close()
-	have, _, err := w.read(w.sourcePipe, f, info, timing.Source)
+	have, _, err := w.read(w.sourcePipe, f, info)
 	if err != nil {
 		w.failSource(j, Unreadable, err)
 		return
@@ -207,7 +206,7 @@ func (w *worker) judgeBad(i int, j *job) {
 // grow by that file.
 func (w *worker) readSourceAlso(j *job) {
 	w.Counters.ReadBack.TotalFiles.Add(1)
-	w.clock.At(timing.Read, timing.Source)
+	w.activity.At(timing.Source)
 	w.readSource(j)
 	w.Counters.ReadBack.TotalBytes.Add(max(j.source.info.Size, 0))
 }
@@ -260,12 +259,12 @@ func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys
 
 // read returns the digest of a file. It reads the file from its device unless it has
 // already read another name of it.
-func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info, place timing.Place) (digest []byte, cached bool, err error) {
+func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info) (digest []byte, cached bool, err error) {
 	read := false
 	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
 		read = true
 		w.set.Reset()
-		_, fromDevice, err := p.ReadBack(w.ctx, f, info, w.set, pipe.CacheDrop, w.clock, place)
+		_, fromDevice, err := p.ReadBack(w.ctx, f, info, w.set, pipe.CacheDrop, w.activity)
 		return w.set.Digests()[0], !fromDevice, err
 	})
 	if !read {

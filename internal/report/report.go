@@ -24,7 +24,6 @@ type Page struct {
 	Trees   []Tree // the source first
 	Samples *Samples
 	Shares  []Share // the places that the run waited for, the largest share first
-	Stages  []Stage
 	Shards  *Shards // of a merge; nil otherwise
 	Files   *Files
 	// Problems come in the order of their first reports.
@@ -59,9 +58,4 @@ type Tree struct {
 type Share struct {
 	Place string
 	Part  float64 // from 0 to 1
-}
-
-// Stage is the time that a run spent on one activity at one place.
-type Stage struct {
-	Stage, Place, Time, Size, Rate, Operations string
 }

@@ -33,7 +33,6 @@ func example(names ...string) *Page {
 		Trees:   []Tree{{Role: "Source", Path: "/media/card", Facts: []Fact{{Label: "file system", Text: "exfat"}}}},
 		Samples: samples, Files: files, Problems: &Problems{},
 		Shares:  []Share{{"CPU", 0.75}, {"the destination", 0.2}},
-		Stages:  []Stage{{"hash", "CPU", "1.2 s", "3 MB", "2 MB/s", "7"}},
 		Digests: []string{"sha256"}, AppendDigest: func(b []byte, _ int, d []byte) []byte { return hex.AppendEncode(b, d) },
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // maxAttempts limits how often a file is read that changes while it is read.
@@ -90,7 +89,7 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 // file or replaces it meanwhile, regular returns an error and the file is hashed again.
 func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
 	set.Reset()
-	n, fromDevice, err := r.pipe.ReadBack(ctx, f, info, set, r.opts.Cache, nil, timing.None)
+	n, fromDevice, err := r.pipe.ReadBack(ctx, f, info, set, r.opts.Cache, nil)
 	var now fsys.Info
 	if err == nil {
 		now, err = f.Stat()

@@ -1,30 +1,23 @@
-// Package timing measures where the time of a run goes.
+// Package timing measures which part of a run limits it.
 //
-// Each measured goroutine has a Clock and reports each change of stage to it. The Clock reads
-// the time once at each change, so the intervals of a goroutine add up to the elapsed time. It
-// takes no lock and allocates nothing until it stops. Then it adds its intervals to the Sheet
-// of the run.
+// Each goroutine that the run waits for has an Activity, and stores the place there that it
+// works at or waits for. A Sampler reads all of them every 10 ms, so the goroutines read no clock.
+// It divides each sample equally among the goroutines that have a place. If the sample is
+// late, no processor was free, and the delay counts for the CPU. The share of a place is its part
+// of all samples. It is about the time that the run would gain if that place took no time.
 //
-//   - kind: the stage of an interval, work or waiting
-//   - place: the source, the CPU, a limit or a destination
-//   - share: the part of the wall time that belongs to a place
-//
-// At each instant the wall time is divided equally among the places of the goroutines
-// that count. A goroutine at None does not count, nor does one that works aside for
-// another: its duration shows in the waiting of the other. All shares together are the
-// time in which any goroutine worked. The share of a place is what the run would gain
-// if that place took no time.
-//
-// Which time counts for which place:
+// Which work counts for which place:
 //
 //   - the source: waiting for a name, opening, describing and reading
 //   - the CPU: hashing, and everything at a file system in memory, which has no device
 //   - a destination: reading existing files, creating, writing, completing, flushing,
-//     reading back, and waiting for its window
+//     reading back, and waiting until less data is unwritten
 //   - the place of a lane: waiting because that lane is full, or has the goroutine's blocks
 //   - the limit: waiting for --bwlimit
-//   - no place: waiting for blocks of other goroutines, for access to a spinning disk, or
-//     for the collector, because the other goroutine is measured
+//   - no place: waiting for another goroutine that has an Activity, or for the collector
+//
+// A goroutine that works for another one, such as a lane or a checkpoint, has no Activity. Its
+// work counts while the other one waits for it.
 //
 // The time in copy_file_range cannot be divided. It is the destination's, or the source's
 // if nothing of the file was in memory and writeback follows it, which has waits of its own.
@@ -36,41 +29,8 @@ import (
 	"time"
 )
 
-// Kind is the activity of a goroutine, or the reason of its wait.
-type Kind uint8
-
-// The kinds.
-const (
-	Idle   Kind = iota // not measured
-	Read               // opening, checking and reading a file; at a destination, comparing with the existing file or reading it back
-	Hash               // computing digests
-	Create             // checking the existing file at a destination, and creating the new one
-	Write              // writing
-	Commit             // completing a file: metadata, the final name, and its sync if each file is synced
-	Flush              // flushing to the device: checkpoints, the end, manifests
-
-	List   // waiting for the next entry of the source
-	Queue  // waiting for a full lane, or for one that has all blocks
-	Window // waiting until less data is unwritten
-	Turn   // waiting while another file is written to a spinning disk
-	Block  // waiting for a block that another goroutine has
-	Pace   // waiting because of a limit of bytes per second
-	Note   // waiting until the collector has recorded a result
-	kinds
-)
-
-func (k Kind) String() string {
-	return [...]string{
-		"idle", "read", "hash", "create", "write", "commit", "flush",
-		"list", "queue", "window", "turn", "block", "bwlimit", "note",
-	}[k]
-}
-
-// Waits reports whether the kind is waiting and not work.
-func (k Kind) Waits() bool { return k >= List }
-
-// Place is the part of the run to which an interval belongs. The zero value is none.
-type Place int
+// Place is a part of the run. The zero value is none.
+type Place int32
 
 // The places, before those of the destinations.
 const (
@@ -91,254 +51,130 @@ func Destination(i int) Place { return first + Place(i) }
 // Destination returns the number of the destination. ok is false for another place.
 func (p Place) Destination() (i int, ok bool) { return int(p) - int(first), p >= first }
 
-// cell is the sum of the intervals of one kind at one place.
-type cell struct {
-	time       time.Duration
-	share      time.Duration // of the wall time
-	bytes      int64
-	operations int64
+// Activity is the place at which one goroutine works or for which it waits. A nil *Activity
+// has no place.
+type Activity struct {
+	place atomic.Int32
+	_     [60]byte // No other goroutine writes to the same cache line.
 }
 
-func (c *cell) add(d cell) {
-	c.time += d.time
-	c.share += d.share
-	c.bytes += d.bytes
-	c.operations += d.operations
-}
-
-func index(k Kind, p Place) int { return int(p)*int(kinds) + int(k) }
-
-// Clock measures the intervals of one goroutine. A nil *Clock measures nothing.
-type Clock struct {
-	sheet  *Sheet
-	aside  bool
-	now    int           // the index of the current interval
-	before int           // the index of the interval that Wait has ended
-	since  time.Duration // when the current interval began
-	mean   time.Duration // the value of Sheet.mean at since
-	cells  []cell
-}
-
-var epoch = time.Now()
-
-// At ends the current interval and begins one of kind k at place p, unless both are unchanged.
-func (c *Clock) At(k Kind, p Place) {
-	if c != nil && c.now != index(k, p) {
-		c.interval(index(k, p))
-	}
-}
-
-func (c *Clock) interval(next int) {
-	now := time.Since(epoch) // uses only the monotonic clock
-	l := &c.cells[c.now]
-	l.time += now - c.since
-	if !c.aside {
-		mean := c.sheet.mean(now)
-		l.share += mean - c.mean
-		c.mean = mean
-		if was, is := counts(c.now), counts(next); was != is {
-			c.mean = c.sheet.join(now, is)
-		}
-	}
-	c.now, c.since = next, now
-}
-
-// counts reports whether an interval has a place.
-func counts(index int) bool { return index >= int(kinds) }
-
-// Wait is At for a wait that ends with Resume:
+// At sets the place and returns the place before. So a function can set a place until its end:
 //
-//	defer clock.Wait(timing.Pace, timing.UserLimit).Resume()
-func (c *Clock) Wait(k Kind, p Place) *Clock {
-	if c != nil {
-		c.before = c.now
-		c.interval(index(k, p))
-	}
-	return c
-}
-
-// Resume ends a Wait and continues the interval before it.
-func (c *Clock) Resume() {
-	if c != nil {
-		c.interval(c.before)
-	}
-}
-
-// Here returns the place of the current interval.
-func (c *Clock) Here() Place {
-	if c == nil {
+//	defer a.At(a.At(timing.UserLimit))
+func (a *Activity) At(p Place) (before Place) {
+	if a == nil {
 		return None
 	}
-	return Place(c.now / int(kinds))
+	return Place(a.place.Swap(int32(p)))
 }
 
-// Blame sets the place of the current interval, for a wait whose cause is known only at its
-// end. Neither the earlier place nor p may be None.
-func (c *Clock) Blame(p Place) {
-	if c != nil {
-		c.now = index(Kind(c.now%int(kinds)), p)
+// Place returns the place that At has set.
+func (a *Activity) Place() Place {
+	if a == nil {
+		return None
 	}
+	return Place(a.place.Load())
 }
 
-// Did counts an operation of the given number of bytes in the current interval.
-func (c *Clock) Did(bytes int64) {
-	if c != nil {
-		c.cells[c.now].add(cell{bytes: bytes, operations: 1})
-	}
-}
+// interval is the time between two samples. A short run has few of them, and the cost of a
+// sample is some microseconds.
+const interval = 10 * time.Millisecond
 
-// Spent returns the time of all intervals of a kind at a place that have ended.
-func (c *Clock) Spent(k Kind, p Place) time.Duration {
-	if c == nil {
-		return 0
-	}
-	return c.cells[index(k, p)].time
-}
+// leastSamples is the number of samples below which no place has a share. Shorter runs spend
+// most of their time on starting and ending.
+const leastSamples = 10
 
-// Aside returns a clock for a goroutine that works for the goroutine of c. Its time has no
-// share, because the wait of c's goroutine has one.
-func (c *Clock) Aside() *Clock {
-	if c == nil {
-		return nil
-	}
-	return c.sheet.clock(true)
-}
-
-// Stop ends the last interval and adds all intervals to the sheet. The clock must not be used
-// afterwards.
-func (c *Clock) Stop() {
-	if c == nil {
-		return
-	}
-	c.At(Idle, None)
-	s := c.sheet
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i := range c.cells {
-		s.mu.cells[i].add(c.cells[i])
-	}
-	s.mu.spare = append(s.mu.spare, c)
-}
-
-// Sheet adds up the intervals of all clocks of a run. The clocks of a nil *Sheet measure nothing.
-type Sheet struct {
-	rate atomic.Pointer[rate] // set under mu
+// Sampler adds up the places of all activities of a run. A nil *Sampler has no activities.
+type Sampler struct {
+	stop func()
 	mu   struct {
 		sync.Mutex
-		cells []cell
-		owner []Place  // the place that gets the share of each place; see Charge
-		spare []*Clock // stopped, to be used again
+		activities []*Activity
+		samples    int
+		sums       []float64 // samples of each place
+		owner      []Place   // the place that gets the share of each place; see Charge
 	}
 }
 
-// rate describes the growth of Sheet.mean since an instant: it grows by 1/goroutines of the
-// elapsed time.
-type rate struct {
-	mean, since time.Duration
-	goroutines  int64
-}
-
-// NewSheet returns a sheet for a number of destinations.
-func NewSheet(destinations int) *Sheet {
+// Start starts a sampler for a number of destinations. The caller must Stop it.
+func Start(destinations int) *Sampler {
+	s := &Sampler{}
 	places := int(Destination(destinations))
-	s := &Sheet{}
-	s.mu.cells, s.mu.owner = make([]cell, places*int(kinds)), make([]Place, places)
+	s.mu.sums, s.mu.owner = make([]float64, places), make([]Place, places)
 	for p := range s.mu.owner {
 		s.mu.owner[p] = Place(p)
 	}
-	s.rate.Store(&rate{since: time.Since(epoch)})
+	ticker, stopped := time.NewTicker(interval), make(chan struct{})
+	var sampling sync.WaitGroup
+	sampling.Go(func() {
+		for {
+			select {
+			case due := <-ticker.C:
+				s.sample(min(float64(time.Since(due))/float64(interval), 1))
+			case <-stopped:
+				return
+			}
+		}
+	})
+	s.stop = sync.OnceFunc(func() {
+		ticker.Stop()
+		close(stopped)
+		sampling.Wait()
+	})
 	return s
 }
 
+// Stop ends the sampling. It may be called more than once.
+func (s *Sampler) Stop() { s.stop() }
+
+// sample takes one sample, which is late by a part of the interval. For that part, the goroutines
+// have waited for a processor as well, or had all of them. Without this rule, busy processors would
+// hide: the sampler gets one when a goroutine enters a system call, not while it hashes.
+func (s *Sampler) sample(late float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.samples++
+	var places []Place
+	for _, a := range s.mu.activities {
+		if p := a.Place(); p != None {
+			places = append(places, p)
+		}
+	}
+	for _, p := range places {
+		s.mu.sums[p] += (1 - late) / float64(len(places))
+		s.mu.sums[CPU] += late / float64(len(places))
+	}
+}
+
 // Charge adds the share of place p to that of owner.
-func (s *Sheet) Charge(p, owner Place) {
+func (s *Sampler) Charge(p, owner Place) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.mu.owner[p] = owner
 }
 
-// mean returns the share of the wall time that a goroutine would have if it had counted since
-// the beginning.
-func (s *Sheet) mean(now time.Duration) time.Duration {
-	r := s.rate.Load()
-	if r.goroutines == 0 {
-		return r.mean
-	}
-	return r.mean + max(now-r.since, 0)/time.Duration(r.goroutines)
-}
-
-// join adds a goroutine to those that count, or removes one, and returns the mean.
-func (s *Sheet) join(now time.Duration, more bool) time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := &rate{s.mean(now), max(now, s.rate.Load().since), s.rate.Load().goroutines}
-	if more {
-		r.goroutines++
-	} else {
-		r.goroutines--
-	}
-	s.rate.Store(r)
-	return r.mean
-}
-
-// Clock returns a clock that is idle.
-func (s *Sheet) Clock() *Clock { return s.clock(false) }
-
-// Aside returns a clock whose intervals have no share, because the goroutines that wait for
-// this one have it.
-func (s *Sheet) Aside() *Clock { return s.clock(true) }
-
-func (s *Sheet) clock(aside bool) *Clock {
+// Activity returns a new activity. Its goroutine must set it to None before it ends.
+func (s *Sampler) Activity() *Activity {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := &Clock{}
-	if last := len(s.mu.spare) - 1; last >= 0 {
-		c, s.mu.spare = s.mu.spare[last], s.mu.spare[:last]
-		clear(c.cells)
-	} else {
-		c.cells = make([]cell, len(s.mu.cells))
-	}
-	*c = Clock{sheet: s, aside: aside, since: time.Since(epoch), cells: c.cells}
-	return c
+	a := &Activity{}
+	s.mu.activities = append(s.mu.activities, a)
+	return a
 }
 
-// Interval is the sum of all intervals of one kind at one place in a run.
-type Interval struct {
-	Kind       Kind
-	Place      Place
-	Time       time.Duration // of all goroutines together
-	Bytes      int64
-	Operations int64
-}
-
-// Intervals returns the sums for all clocks that have stopped, work before waiting.
-func (s *Sheet) Intervals() []Interval {
+// Shares returns the share of each place, from 0 to 1. All are 0 after fewer than leastSamples.
+func (s *Sampler) Shares() []float64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var intervals []Interval
-	for k := Idle + 1; k < kinds; k++ {
-		for p := None; index(k, p) < len(s.mu.cells); p++ {
-			if c := s.mu.cells[index(k, p)]; c.time > 0 || c.operations > 0 {
-				intervals = append(intervals, Interval{k, p, c.time, c.bytes, c.operations})
-			}
-		}
+	shares := make([]float64, len(s.mu.sums))
+	if s.mu.samples < leastSamples {
+		return shares
 	}
-	return intervals
-}
-
-// Shares returns the part of the wall time of each place except None, for all clocks
-// that have stopped.
-func (s *Sheet) Shares() []time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	shares := make([]time.Duration, len(s.mu.owner))
-	for i := range s.mu.cells {
-		if counts(i) {
-			shares[s.mu.owner[i/int(kinds)]] += s.mu.cells[i].share
-		}
+	for p, sum := range s.mu.sums {
+		shares[s.mu.owner[p]] += sum / float64(s.mu.samples)
 	}
 	return shares
 }
@@ -349,15 +185,15 @@ const dominant = 0.75
 
 // Limit returns the place with the largest share: the source, the CPU, the user's limit, or
 // all destinations together. If one destination has most of their common share, who is that
-// destination. all is true if who means all of them.
-func (s *Sheet) Limit() (who Place, all bool, share time.Duration) {
+// destination. all is true if who means all of them. The share is 0 if no place has one.
+func (s *Sampler) Limit() (who Place, all bool, share float64) {
 	shares := s.Shares()
 	for p := Source; p < first; p++ {
 		if shares[p] > share {
 			who, share = p, shares[p]
 		}
 	}
-	slowest, sum := first, time.Duration(0)
+	slowest, sum := first, 0.0
 	for i, d := range shares[first:] {
 		if sum += d; d > shares[slowest] {
 			slowest = Destination(i)
@@ -366,7 +202,7 @@ func (s *Sheet) Limit() (who Place, all bool, share time.Duration) {
 	switch {
 	case sum <= share:
 		return who, false, share
-	case float64(shares[slowest]) >= dominant*float64(sum):
+	case shares[slowest] >= dominant*sum:
 		return slowest, false, shares[slowest]
 	}
 	return first, true, sum

@@ -13,7 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // job is a file that is read once, for every line that lists it.
@@ -117,7 +116,7 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 	if cache == pipe.CacheAuto {
 		inMemory, known = f.Cached(0, 0)
 	}
-	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil, timing.None)
+	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil)
 	j.mtime = info.Mtime
 	if err == nil {
 		j.read = true

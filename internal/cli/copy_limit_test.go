@@ -14,7 +14,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // ran returns a run with the given summary.
@@ -47,55 +46,30 @@ func TestTheSummarySaysWhatHasLimitedTheRun(t *testing.T) {
 			}
 		}
 		require.Equal(t, c.want, row, "%+v", c.summary)
-		c.summary.Elapsed = leastLimited - 1
-		require.NotContains(t, command(t, ran(c.summary), "", "copy", "src", "a").stdout, "limited")
 	}
 }
 
-const goldenStages = `where the time went (100 % is one goroutine for all of 20.0 s)
-stage                place           time            size      rate operations
-read                 source        4.00 s   20 %  20.0 GB 5.00 GB/s    152,588
-hash                 CPU           12.0 s   60 %  20.0 GB 1.67 GB/s    152,588
-write                '/mnt/b'      35.0 s  175 %  20.0 GB  571 MB/s    152,588
-flush                '/mnt/b'        0 ms    0 %                             1
-wait for a lane      '/mnt/b'      14.0 s   70 %
-wait for a block                    20 ms    0 %
-wait for --bwlimit   --bwlimit     1.00 s    5 %
-what was waited for: source 20 %, --bwlimit 5 %, '/mnt/b' 75 %
-`
-
-// --debug prints the table of stages on standard error, with any other output flags.
-func TestDebugPrintsWhereTheTimeWent(t *testing.T) {
-	run := ran(engine.Summary{
-		Files: 1, Elapsed: 20 * time.Second,
-		Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
-		Stages: []engine.StageSummary{
-			{Stage: timing.Read, Place: "source", Time: 4 * time.Second, Bytes: 20e9, Operations: 152_588},
-			{Stage: timing.Hash, Place: "cpu", Time: 12 * time.Second, Bytes: 20e9, Operations: 152_588},
-			{Stage: timing.Write, Place: "destination", Target: "/mnt/b", Time: 35 * time.Second, Bytes: 20e9, Operations: 152_588},
-			{Stage: timing.Flush, Place: "destination", Target: "/mnt/b", Time: 20 * time.Microsecond, Operations: 1},
-			{Stage: timing.List, Place: "source", Time: 20 * time.Microsecond}, // too short for a row
-			{Stage: timing.Queue, Place: "destination", Target: "/mnt/b", Time: 14 * time.Second},
-			{Stage: timing.Block, Place: "none", Time: 20 * time.Millisecond},
-			{Stage: timing.Pace, Place: "limit", Time: time.Second},
-		},
-		Shares: []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
-	})
+// --debug prints the shares and the counters on standard error, with any other output flags.
+func TestDebugPrintsSharesAndCounters(t *testing.T) {
+	run := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
+		c.Files.Store(152_588)
+		c.Bytes.Store(20e9)
+		c.Unread.Store(5e9)
+		c.ReadBack.Bytes.Store(15e9)
+		c.DeviceRate.Store(571e6)
+		return &engine.Summary{
+			Files: 1, Elapsed: 20 * time.Second,
+			Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
+			Shares:  []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
+		}, nil
+	}
 	for _, flags := range []string{"--debug", "--debug -q", "--debug --json"} {
 		r := command(t, run, "", append(strings.Fields("copy --progress=none "+flags), "src", "a")...)
-		require.Equal(t, goldenStages, r.stderr, flags)
+		require.Equal(t, "waited for: source 20 %, --bwlimit 5 %, '/mnt/b' 75 %\n"+
+			"counted: 152,588 files, 20.0 GB, 5.00 GB of it not read, 15.0 GB read back, slowest device 571 MB/s\n", r.stderr, flags)
 	}
 	require.Empty(t, command(t, run, "", "copy", "--progress=none", "src", "a").stderr)
-	require.Empty(t, command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
-	short := ran(engine.Summary{Stages: []engine.StageSummary{{Stage: timing.Read, Place: "source", Operations: 1}}}) // shorter than the resolution of the clock
-	require.Contains(t, command(t, short, "", "copy", "--progress=none", "--debug", "src", "a").stderr, "source          0 ms    0 %  ")
-}
-
-// Each kind of wait has a name in the table.
-func TestEveryWaitHasAName(t *testing.T) {
-	for k := timing.List; k <= timing.Note; k++ {
-		require.NotEmpty(t, waits[k], k.String())
-	}
+	require.Equal(t, "counted: 0 files, 0 B\n", command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
 }
 
 // parseLog splits a line of a log into its fields, as a program would. A field is a name, an
@@ -176,7 +150,6 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 	content, err := os.ReadFile(log)
 	require.NoError(t, err)
 	created, conflicts, first, last, destinations := map[string]bool{}, 0, "", "", 0
-	stages := map[string]bool{}
 	for line := range strings.Lines(string(content)) {
 		for _, b := range []byte(strings.TrimSuffix(line, "\n")) {
 			require.False(t, b < ' ' || b == 0x7f, "%q", line)
@@ -202,11 +175,7 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 			require.Equal(t, "a b", fields["path"])
 			require.Equal(t, target, fields["destination"])
 			require.NotEmpty(t, fields["error"])
-		case "stage":
-			stages[fields["stage"]] = true
-			_, err := time.ParseDuration(fields["busy"])
-			require.NoError(t, err)
-		case "share", "limit":
+		case "limit":
 			share, err := strconv.ParseFloat(fields["share"], 64)
 			require.NoError(t, err)
 			require.LessOrEqual(t, share, 1.0)
@@ -217,9 +186,6 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 	require.Equal(t, "finish", last)
 	require.Equal(t, 2, destinations)
 	require.Equal(t, 1, conflicts)
-	for _, stage := range []string{"read", "hash", "create", "write", "commit", "flush"} {
-		require.True(t, stages[stage], stage)
-	}
 }
 
 // A run that has waited for something else has no place with a share of the time.

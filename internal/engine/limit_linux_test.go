@@ -19,9 +19,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A run reports how long it waited for each stage. Time is virtual, and only the slow
-// operation of a case takes any.
-func TestTimeOfEachStage(t *testing.T) {
+// A run names the place that has limited it. Time is virtual, and only the slow operation of a
+// case takes any.
+func TestTheSlowPlaceIsTheLimit(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	source := filepath.Join(root, "src")
@@ -38,40 +38,39 @@ func TestTimeOfEachStage(t *testing.T) {
 		change func(o *Options)
 		memory bool
 		place  string
-		target int    // which of the destinations; -1 for all, or none
-		stage  string // where most of the time went; "" if in several
+		target int // which of the destinations; -1 for all, or none
 	}{
 		"reading": {
 			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpRead },
-			place: "source", target: -1, stage: "read",
+			place: "source", target: -1,
 		},
 		"opening": {
 			slow:  func(op fsys.Op, name string) bool { return op == fsys.OpOpen && name[0] == 'f' },
-			place: "source", target: -1, stage: "read",
+			place: "source", target: -1,
 		},
 		"listing": {
 			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpList },
-			place: "source", target: -1, stage: "list",
+			place: "source", target: -1,
 		},
 		"a source in memory": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpRead },
-			memory: true, place: "cpu", target: -1, stage: "read",
+			memory: true, place: "cpu", target: -1,
 		},
 		"writing": {
 			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpWrite },
-			place: "destination", target: 0, stage: "write",
+			place: "destination", target: 0,
 		},
 		"a destination in memory": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpWrite },
-			memory: true, place: "cpu", target: -1, stage: "write",
+			memory: true, place: "cpu", target: -1,
 		},
 		"creating": {
 			slow:  func(op fsys.Op, _ string) bool { return op == fsys.OpCreate },
-			place: "destination", target: 0, stage: "create",
+			place: "destination", target: 0,
 		},
 		"committing": {
 			slow:  func(op fsys.Op, name string) bool { return op == fsys.OpLink && name[0] == 'f' },
-			place: "destination", target: 0, stage: "commit",
+			place: "destination", target: 0,
 		},
 		"forcing each file": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSync },
@@ -81,31 +80,36 @@ func TestTimeOfEachStage(t *testing.T) {
 		"flushing": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
 			change: func(o *Options) { o.Sync = dest.SyncEnd },
-			place:  "destination", target: 0, stage: "flush",
+			place:  "destination", target: 0,
+		},
+		"the window of unwritten data": {
+			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
+			change: func(o *Options) { o.DirtyWindow = 64 << 10 },
+			place:  "destination", target: 0,
 		},
 		"reading back": {
 			slow:   func(op fsys.Op, _ string) bool { return op == fsys.OpDropCache },
 			change: func(o *Options) { o.Verify = VerifyDest },
-			place:  "destination", target: 0, stage: "read",
+			place:  "destination", target: 0,
 		},
 		"a limit": {
 			slow:   func(fsys.Op, string) bool { return false },
 			change: func(o *Options) { o.BytesPerSecond = 100_000 },
-			place:  "limit", target: -1, stage: "bwlimit",
+			place:  "limit", target: -1,
 		},
 		"one destination of two": {
 			slow: func(op fsys.Op, name string) bool { return op == fsys.OpLink && name == "second" },
 			change: func(o *Options) {
 				o.Source, o.Targets = big, []string{o.Targets[0] + "/first", o.Targets[0] + "-2/second"}
 			},
-			place: "destination", target: 1, stage: "commit",
+			place: "destination", target: 1,
 		},
 		"both destinations": {
 			slow: func(op fsys.Op, _ string) bool { return op == fsys.OpSyncFS },
 			change: func(o *Options) {
 				o.Sync, o.Targets = dest.SyncEnd, append(o.Targets, o.Targets[0]+"-2")
 			},
-			place: "destination", target: -1, stage: "flush",
+			place: "destination", target: -1,
 		},
 	} {
 		for _, workers := range []int{1, 4} {
@@ -119,7 +123,7 @@ func TestTimeOfEachStage(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					sys := faultfs.New(func(op fsys.Op, name string) error {
 						if c.slow(op, name) {
-							time.Sleep(10 * time.Second)
+							time.Sleep(time.Second)
 						}
 						return nil
 					})
@@ -134,26 +138,12 @@ func TestTimeOfEachStage(t *testing.T) {
 					require.Greater(t, s.Limit.Share, 0.5, "%+v", s.Shares)
 					want.Share = s.Limit.Share
 					require.Equal(t, want, s.Limit)
-					require.Positive(t, s.Elapsed)
 
 					sum := 0.0
 					for _, share := range s.Shares {
 						sum += share.Share
 					}
-					require.InDelta(t, 1, sum, 0.01, "the shares of the wall time add up to 1")
-					var most StageSummary
-					for _, stage := range s.Stages {
-						require.LessOrEqual(t, stage.Time, s.Elapsed*time.Duration(workers+8), "%+v", stage)
-						if stage.Time > most.Time {
-							most = stage
-						}
-					}
-					if c.stage != "" {
-						require.Equal(t, c.stage, most.Stage.String(), "%+v", s.Stages)
-						if c.target >= 0 {
-							require.Equal(t, o.Targets[c.target], most.Target)
-						}
-					}
+					require.InDelta(t, 1, sum, 0.02, "%+v", s.Shares)
 				})
 			})
 		}
