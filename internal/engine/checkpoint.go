@@ -37,7 +37,6 @@ func (t *target) makeCheckpoints(r *run) {
 		}
 		if err := t.checkpoint(asked); err != nil {
 			t.DropUnflushed("", err)
-			t.reportUnflushed(err)
 		}
 	}
 }

@@ -93,7 +93,6 @@ func (r *run) flushTarget(t *target) bool {
 	if err != nil {
 		t.FileSystems.Failed.Store(true)
 		t.FailEnd(failure.StageSync, err)
-		t.reportUnflushed(err)
 		return false
 	}
 	if t.group != nil {

@@ -35,9 +35,6 @@ func (f *File) StartWriteback(_, _ int64) error { return f.lacks(OpWriteback) }
 // WaitWriteback is not supported. Datasync is the best substitute.
 func (f *File) WaitWriteback(_, _ int64) error { return f.lacks(OpWriteback) }
 
-// WritebackError is not supported: only a sync returns these errors.
-func (f *File) WritebackError() error { return errNotSupported }
-
 // SyncPart syncs the complete file: these systems have no call for a part of it.
 func (f *File) SyncPart(_, _ int64) error { return f.Sync() }
 

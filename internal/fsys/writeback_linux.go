@@ -18,11 +18,6 @@ func (f *File) WaitWriteback(off, n int64) error {
 	return f.syncRange(off, n, writeAndWait)
 }
 
-// WritebackError waits for the pages of the file under writeback, without starting any, and
-// returns a write error that no descriptor of the file has returned yet. A new descriptor
-// also returns errors from before it was opened.
-func (f *File) WritebackError() error { return f.syncRange(0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE) }
-
 const writeAndWait = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 
 func (f *File) syncRange(off, n int64, flags int) error {
