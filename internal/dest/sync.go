@@ -130,6 +130,9 @@ func (f *FileSystems) syncMounts() error {
 // synced separately. The run needs this flush even if every file was synced separately, because
 // symbolic links cannot be synced. If whole is true, the root was flushed, too.
 func (f *FileSystems) Flush(list *SyncList) (whole bool, err error) {
+	if f.root == nil { // the destination was dropped while it was examined
+		return false, nil
+	}
 	if !f.File && f.root.SyncFSReliable() {
 		done, err := list.sync(f.root)
 		if err != nil {

@@ -47,8 +47,8 @@ func (r *run) openManifests() {
 // short, the kernel needs most of it. The kernel holds the inodes and directory entries that a run
 // opens, and the metadata that a journaling file system has not yet written.
 func (r *run) linesMemory() int {
-	if r.memory > 0 {
-		return int(min(manifest.DefaultMemory, r.memory/32))
+	if r.cache.Memory > 0 {
+		return int(min(manifest.DefaultMemory, r.cache.Memory/32))
 	}
 	return manifest.DefaultMemory
 }
@@ -118,11 +118,11 @@ func (r *run) isManifestSomewhere(e *entry) bool {
 	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.isManifest(e) })
 }
 
-func (t *target) isManifest(e *entry) bool { return t.names != nil && t.names.IsManifest(e.path) }
+func (t *target) isManifest(e *entry) bool { return t.names != nil && t.names.IsManifest(e.Path) }
 
 // guards reports whether the destination has an own manifest of an earlier run at the path of an
 // entry, which no entry of the source replaces.
-func (t *target) guards(e *entry) bool { return t.names != nil && t.names.Guards(e.path) }
+func (t *target) guards(e *entry) bool { return t.names != nil && t.names.Guards(e.Path) }
 
 // warnStale warns of manifests that Sealift did not write and therefore does not change, if they
 // list files that this run has replaced.

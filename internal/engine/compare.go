@@ -38,12 +38,14 @@ func (r *run) compare(e *entry) error {
 	if len(open) == 0 {
 		return nil
 	}
-	if err := r.openContent(e); err != nil {
+	e.activity.At(timing.Source)
+	if err := e.Open(&r.cache); err != nil {
 		return err
 	}
 	digests, err := r.readBeside(e, open)
 	if err == nil {
-		err = e.unchanged()
+		e.activity.At(timing.Source)
+		err = e.Unchanged()
 	}
 	if err == nil {
 		err = e.recordDigests(digests)
@@ -94,7 +96,7 @@ func (r *run) openExisting(e *entry) (open []*comparison) {
 			continue
 		}
 		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
-		c.differs = !c.regular || info.Size != e.meta.Info.Size
+		c.differs = !c.regular || info.Size != e.Meta.Info.Size
 		if p.decision.suspect && (!c.differs || p.decision.replacePartial) {
 			// The page cache and the device may hold different data after an interrupted run.
 			// A file whose data did not reach the device, or that the device cannot return, is
@@ -103,7 +105,7 @@ func (r *run) openExisting(e *entry) (open []*comparison) {
 				c.differs = true
 			}
 		}
-		if r.drops() {
+		if r.cache.Drops() {
 			f.SetUncached(true)
 		}
 		open = append(open, c)
@@ -135,7 +137,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		p.decision.unreadable = c.err != nil
 		if c.err != nil && !p.decision.suspect { // the device may be failing
 			err := fmt.Errorf("its content cannot be read, so it is replaced: %w", c.err)
-			r.report(event.OfFile(event.Warning, e.path, p.target.Given, failure.StageRead, err))
+			r.report(event.OfFile(event.Warning, e.Path, p.target.Given, failure.StageRead, err))
 		}
 		r.startAction(e, p, p.decision.different)
 		return nil
@@ -188,7 +190,7 @@ func (r *run) isPartialCopy(e *entry, c *comparison) (bool, error) {
 		if err != nil || have == 0 {
 			return err == nil, err
 		}
-		n, err := e.file.ReadAt(b.Buf[:half], off) // half a buffer, because O_DIRECT needs aligned lengths
+		n, err := e.File.ReadAt(b.Buf[:half], off) // half a buffer, because O_DIRECT needs aligned lengths
 		if err != nil || n < have {
 			return false, err
 		}
@@ -256,8 +258,8 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
-	if e.evict != nil {
-		e.evict.Restart()
+	if e.Evict != nil {
+		e.Evict.Restart()
 	}
 	r.uncount(e)
 	for off := int64(0); ; {
@@ -268,7 +270,7 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 			return nil, err
 		}
 		e.activity.At(timing.Source)
-		n, err := e.file.ReadAt(b.Buf[:half], off)
+		n, err := e.File.ReadAt(b.Buf[:half], off)
 		if err != nil {
 			return nil, failure.At(err, off+int64(n))
 		}
@@ -285,12 +287,12 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 		off += int64(n)
 		e.counted += int64(n)
 		counters.Grow(&r.counters.Bytes, int64(n))
-		if e.evict != nil {
-			e.evict.Read(off)
+		if e.Evict != nil {
+			e.Evict.Read(off)
 		}
 		if n < half {
-			if e.evict != nil {
-				e.evict.End(off)
+			if e.Evict != nil {
+				e.Evict.End(off)
 			}
 			return set.Digests(), nil
 		}

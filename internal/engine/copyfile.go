@@ -80,7 +80,7 @@ func (r *run) startAction(e *entry, p *transfer, act action) {
 		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
 	case actLeave:
 		if p.decision.suspect && !p.content.fresh {
-			p.target.warnSuspect(e.path)
+			p.target.warnSuspect(e.Path)
 		}
 		p.finish(targetResult{done: outLeft, content: p.content})
 	}
@@ -103,32 +103,11 @@ func (r *run) endStep(e *entry, p *transfer, err error) {
 	}
 }
 
-// prepareSource reads the metadata that a description lacks, and prepares a regular file
-// for the way in which it is read. It does so once for each description.
+// prepareSource reads the metadata that the description lacks, and prepares a regular file
+// for the way in which it is read.
 func (r *run) prepareSource(e *entry) error {
-	if e.prepared {
-		return nil
-	}
-	e.prepared = true
-	return inStage(failure.StageMetadata, r.readSource(e))
-}
-
-func (r *run) readSource(e *entry) error {
-	if e.Kind != fsys.Regular {
-		return r.readSpecialXattrs(e)
-	}
 	e.activity.At(timing.Source)
-	if e.file == nil {
-		if may, err := r.mayHaveXattrs(e); err != nil || !may {
-			return err
-		}
-		if err := r.openContent(e); err != nil {
-			return err
-		}
-	} else if !r.opts.DryRun {
-		r.openCache(e)
-	}
-	return r.metadata.Read(&e.file.Object, e.path, &e.meta)
+	return inStage(failure.StageMetadata, e.Prepare(&r.metadata, &r.cache))
 }
 
 // replaceShared decides to replace a kept file if updating its metadata would also change names of
@@ -201,18 +180,4 @@ func (r *run) keepAll(e *entry) error {
 		r.endStep(e, p, r.keep(e, p))
 	}
 	return nil
-}
-
-// mayHaveXattrs reports whether a regular file of the source has to be opened to read its
-// extended attributes.
-func (r *run) mayHaveXattrs(e *entry) (bool, error) {
-	if !r.metadata.MayHave(e.meta.Info.ID.Dev) {
-		return false, nil
-	}
-	dir, err := e.Dir.Acquire()
-	if err != nil {
-		return true, err
-	}
-	defer e.Dir.Release()
-	return dir.MayHaveXattrs(e.Name), nil
 }

@@ -280,7 +280,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		return o, err
 	}
 	p.have, p.exists = have, true
-	o = r.observationOf(p.dd.system, e.meta.Info, have)
+	o = r.observationOf(p.dd.system, e.Meta.Info, have)
 	o.ours, o.sealed = p.made, p.target.bag.sealed
 	switch {
 	case o.source != o.have:
@@ -322,9 +322,9 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 		if err != nil { // sshfs refuses to read some
 			err = fmt.Errorf("reading the existing link: %w", err)
 		}
-		return target == e.link, err
+		return target == e.Link, err
 	case fsys.CharDevice, fsys.BlockDevice:
-		return p.have.Rdev == e.meta.Info.Rdev, nil
+		return p.have.Rdev == e.Meta.Info.Rdev, nil
 	}
 	return true, nil
 }
@@ -332,14 +332,14 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // observeJournal returns what the journal of an interrupted run records about a file. It ignores
 // records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
-	left := p.target.log.Judge(e.manifestPath(p), e.meta.Info, p.have, timeStampsOf(p.dd.system))
+	left := p.target.log.Judge(e.manifestPath(p), e.Meta.Info, p.have, timeStampsOf(p.dd.system))
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {
 			j.digests = left.Digests
 		}
 		return j
 	}
-	j.suspect = left.MayBeIncomplete && !p.target.leftBefore(e.path)
+	j.suspect = left.MayBeIncomplete && !p.target.leftBefore(e.Path)
 	return j
 }
 

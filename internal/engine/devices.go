@@ -26,7 +26,7 @@ func (r *run) startBackground() {
 				d = &pipe.Gauged{Device: pipe.NewDevice(pipe.DeviceOptions{
 					Window: max(r.opts.DirtyWindow, 0),
 					Ranges: t.Root.WritesBehind(),
-					Drop:   r.drops,
+					Drop:   r.cache.Drops,
 				})}
 				devices[t.ID.Dev] = d
 				r.devices = append(r.devices, d)
@@ -75,10 +75,10 @@ func (r *run) stopCheckpoints() {
 // written.
 func (r *run) writeBehind(e *entry, p *transfer) {
 	t := p.target
-	if t.behind == nil || e.meta.Info.Size < minWriteBehind {
+	if t.behind == nil || e.Meta.Info.Size < minWriteBehind {
 		return
 	}
-	path := e.path
+	path := e.Path
 	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.DropUnflushed(path, err) })
 }
 
@@ -87,6 +87,6 @@ func (r *run) writeBehind(e *entry, p *transfer) {
 // counted it.
 func (r *run) addUnwritten(e *entry, p *transfer) {
 	if p.target.group != nil && !p.bypass {
-		p.target.group.Add(e.meta.Info.Size)
+		p.target.group.Add(e.Meta.Info.Size)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/route"
+	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -49,8 +50,8 @@ type run struct {
 	entries     sync.Pool // of *entry
 	pairs       sync.Map  // pairKey → *pair
 	metadata    metadata.Reader
+	cache       source.Cache
 	begun       fsys.Time // when the run began
-	memory      int64     // bytes of memory that the run may use, 0 if unknown
 	devices     []*pipe.Gauged
 	gauge       *pipe.Gauge
 	largest     atomic.Int64    // bytes of the largest file met
@@ -73,7 +74,7 @@ type run struct {
 
 // job is one entry of the source for a worker. Its directory is held. The note is the entry in the
 // shard, a *shard.Entry; it is nil if the run has no shard.
-type job = links.Name
+type job = walk.Item
 
 // Run copies as o says and reports through o.Report and c. The error is a
 // *failure.RefusedError if the run was refused before anything was written, and the cause
@@ -168,6 +169,10 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 		})
 	}
 	r.collector = newCollector(r)
+	r.cache = source.Cache{
+		Mode: o.Cache, BlockSize: o.BlockSize, Memory: fsys.Memory(), Counters: c, Untouched: o.DryRun,
+		Warn: func(err error) { r.report(event.Event{Kind: event.Warning, Err: err}) },
+	}
 	r.metadata = metadata.Reader{
 		Rules: metadata.Rules{Preserve: o.Preserve, Privileged: fsys.Privileged()},
 		Warn:  func(path string, err error) { r.report(event.Event{Kind: event.Warning, Path: path, Err: err}) },
@@ -207,7 +212,6 @@ const jobsAhead = 256
 // prepare makes what the goroutines of the run share.
 func (r *run) prepare(begun time.Time) {
 	o := r.opts
-	r.memory = fsys.Memory()
 	r.sampler = timing.Start(len(r.route.Destinations))
 	r.activity = r.sampler.Activity()
 	r.pipe = &pipe.Pipe{
@@ -307,7 +311,7 @@ func (r *run) worker() {
 		if r.ctx.Err() == nil && j.Kind != fsys.Directory { // a directory needs only the Done below
 			e := r.newEntry(j, activity)
 			if j.Kind == fsys.Regular {
-				shown.Begin(e.path)
+				shown.Begin(e.Path)
 			}
 			r.process(e)
 			shown.End()

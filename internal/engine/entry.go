@@ -4,22 +4,19 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
-	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // entry is one entry of the source while a worker copies it to the destinations. A directory
 // is no entry.
 type entry struct {
-	job
-	path string // relative to the source's root
+	source.Entry
 
 	activity  *timing.Activity // of the goroutine that works on it
 	transfers []*transfer
@@ -30,24 +27,16 @@ type entry struct {
 	group     *linkGroup          // nil unless all names of a file are copied together
 	tracked   bool                // a checkpoint may still read the transfers, so the memory of the entry must not be used again
 
-	description
+	reading
 }
 
-// description is one state of the entry in the source, and what was read in that state. If the
-// entry changes or another file gets its name, it gets a new description, and all its
-// transfers start again.
-type description struct {
-	meta    metadata.Values // of the source
-	file    *fsys.File      // open while a regular file is worked on
-	link    string          // the target of a symbolic link
-	digests hash.Digests    // nil until the file was read to its end
-	counted int64           // bytes of the file that the progress counter contains
-	unread  int64           // of counted, the bytes that were not read and do not count in rates
-	resumed int64           // bytes that an interrupted run had written already
-	evict   *pipe.Eviction  // drops the file from the page cache behind the reading; nil if the cache is left alone
-	direct  bool            // the file is read with O_DIRECT
-
-	prepared bool // meta is complete
+// reading is what was read in one state of the entry. If the entry changes or another file gets its
+// name, it is described again, and all its transfers start again.
+type reading struct {
+	digests hash.Digests // nil until the file was read to its end
+	counted int64        // bytes of the file that the progress counter contains
+	unread  int64        // of counted, the bytes that were not read and do not count in rates
+	resumed int64        // bytes that an interrupted run had written already
 }
 
 // maxAttempts limits how often a file that keeps changing is read. It also limits the rounds
@@ -62,7 +51,7 @@ func (r *run) newEntry(j job, activity *timing.Activity) *entry {
 		e = &entry{memory: make([]transfer, len(r.targets)), transfers: make([]*transfer, 0, len(r.targets))}
 	}
 	*e = entry{
-		activity: activity, job: j, path: j.Dir.Join(j.Name), memory: e.memory, transfers: e.transfers[:0],
+		Entry: source.Entry{Item: j, Path: j.Dir.Join(j.Name)}, activity: activity, memory: e.memory, transfers: e.transfers[:0],
 	}
 	return e
 }
@@ -73,12 +62,12 @@ func (r *run) process(e *entry) {
 	if !r.openEntry(e) {
 		return
 	}
-	several := r.opts.Preserve&metadata.PreserveLinks != 0 && e.meta.Info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
+	several := r.opts.Preserve&metadata.PreserveLinks != 0 && e.Meta.Info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
 	if several != r.linksLikely.Load() {
 		r.linksLikely.Store(several)
 	}
 	if several {
-		e.close()
+		e.Close()
 		if r.collectLinked(e) {
 			r.entries.Put(e)
 			return
@@ -99,50 +88,22 @@ func (r *run) openEntry(e *entry) bool {
 // copyAlone copies an entry that is open, and reuses its memory.
 func (r *run) copyAlone(e *entry) {
 	r.copyEntry(e)
-	e.close()
+	e.Close()
 	if !e.tracked {
 		r.entries.Put(e)
 	}
 }
 
 // openSource describes the entry, and opens it if it is a regular file whose content is
-// certainly needed now. It checks the type again, because another entry may have got the name
-// since the listing.
+// certainly needed now.
 func (r *run) openSource(e *entry) error {
-	open := e.Kind == fsys.Regular && e.group == nil && !r.linksLikely.Load() && !r.mayBeUpToDate(e)
+	open := e.group == nil && !r.linksLikely.Load() && !r.mayBeUpToDate(e)
 	e.activity.At(timing.Source)
-	e.meta = metadata.Values{}
-	dir, err := e.Dir.Acquire()
-	if err != nil {
-		return err
-	}
-	defer e.Dir.Release()
-	if open {
-		e.file, e.meta.Info, err = dir.Open(e.Name)
-	} else {
-		e.meta.Info, err = dir.Lstat(e.Name)
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errVanished
-	case err != nil && fsys.IsSymlinkRefusal(err):
-		return errExchanged
-	case err != nil:
-		return err
-	case e.Kind == fsys.Regular && e.meta.Info.Kind == fsys.Symlink:
-		return errExchanged
-	case e.meta.Info.Kind != e.Kind:
-		e.close()
-		return fmt.Errorf("it was a %s when listed and is a %s now", e.Kind, e.meta.Info.Kind)
-	}
-	if e.Kind == fsys.Symlink {
-		e.link, err = dir.Readlink(e.Name)
-	}
-	return err
+	return e.Describe(open)
 }
 
 // mayBeUpToDate reports whether every destination had an entry of that name before the run, so
-// that the file may need no copy. openContent opens it if its content is needed after all.
+// that the file may need no copy. source.Entry.Open opens it if its content is needed after all.
 func (r *run) mayBeUpToDate(e *entry) bool {
 	if e.attempts > 0 {
 		return false
@@ -156,52 +117,10 @@ func (r *run) mayBeUpToDate(e *entry) bool {
 	return len(dirs) > 0
 }
 
-// openContent opens a regular file that openSource has only described. The error is
-// errSourceChanged if the file has changed since, or if another file has the name now.
-func (r *run) openContent(e *entry) error {
-	if e.Kind != fsys.Regular || e.file != nil {
-		return nil
-	}
-	e.activity.At(timing.Source)
-	dir, err := e.Dir.Acquire()
-	if err != nil {
-		return err
-	}
-	f, info, err := dir.Open(e.Name)
-	e.Dir.Release()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errVanished
-	case err != nil && fsys.IsSymlinkRefusal(err):
-		return errSourceChanged
-	case err != nil:
-		return err
-	}
-	e.file = f
-	if !sameState(e.meta.Info, info) {
-		return errSourceChanged
-	}
-	if !r.opts.DryRun {
-		r.openCache(e)
-	}
-	return nil
-}
-
-func (e *entry) close() {
-	if e.file != nil {
-		e.file.Close()
-		e.file = nil
-	}
-}
-
 var (
-	errVanished  = failure.ErrVanished
 	errExchanged = failure.ErrExchanged
 	errChanged   = fmt.Errorf("it changed while being read, %d times in a row", maxAttempts)
 	errNoTarget  = errors.New("no destination is left")
-
-	// errSourceChanged ends an attempt: the source's file no longer has the described state.
-	errSourceChanged = errors.New("the source changed")
 )
 
 // copyEntry copies the entry to all destinations and sends the result to the collector.
@@ -234,9 +153,9 @@ func (r *run) newTransfers(e *entry) {
 }
 
 // repeat attempts to copy the entry again as long as err, the result of the last attempt, is
-// errSourceChanged. It reports any other error.
+// source.ErrChanged. It reports any other error.
 func (r *run) repeat(e *entry, err error) {
-	for errors.Is(err, errSourceChanged) {
+	for errors.Is(err, source.ErrChanged) {
 		if err = r.describeAgain(e); err == nil {
 			err = r.attempt(e)
 		}
@@ -271,7 +190,7 @@ func (e *entry) release() {
 
 // attempt runs the transfers of the entry's present description until all are finished. If
 // another process creates an entry with the name meanwhile, the next round decides about that
-// transfer again. The error is about the source: errSourceChanged if the file changed during the
+// transfer again. The error is about the source: source.ErrChanged if the file changed during the
 // attempt.
 func (r *run) attempt(e *entry) error {
 	e.attempts++
@@ -303,8 +222,7 @@ func (r *run) describeAgain(e *entry) error {
 	for _, p := range e.transfers {
 		p.startAgain()
 	}
-	e.close()
-	e.description = description{}
+	e.reading = reading{}
 	return r.openSource(e)
 }
 
@@ -319,13 +237,13 @@ func (r *run) uncount(e *entry) {
 
 // recordDigests records the digests of one reading of the source. If they differ from those of an
 // earlier reading in this run, the file changed without a change of its times. The error is then
-// errSourceChanged.
+// source.ErrChanged.
 func (e *entry) recordDigests(digests hash.Digests) error {
 	if len(digests) == 0 { // the file was not read to its end, or there is no hash
 		return nil
 	}
 	if e.contradicts(digests) {
-		return errSourceChanged
+		return source.ErrChanged
 	}
 	e.digests = digests
 	return nil
@@ -339,31 +257,5 @@ func (e *entry) contradicts(digests hash.Digests) bool {
 
 // manifestPath returns the path of the entry in the manifests of the transfer's destination.
 func (e *entry) manifestPath(p *transfer) string {
-	return cmp.Or(p.target.Name, e.path)
-}
-
-// unchanged returns errSourceChanged if the entry no longer has the described state. It checks
-// the name and not the open file, so it also notices another file that was renamed to this
-// name.
-func (e *entry) unchanged() error {
-	e.activity.At(timing.Source)
-	dir, err := e.Dir.Acquire()
-	if err != nil {
-		return err
-	}
-	now, err := dir.Lstat(e.Name)
-	e.Dir.Release()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return errVanished
-	case err == nil && !sameState(e.meta.Info, now):
-		return errSourceChanged
-	}
-	return err
-}
-
-// sameState reports whether a and b describe the same file in the same state: equal identity,
-// size, mtime and ctime.
-func sameState(a, b fsys.Info) bool {
-	return a.ID == b.ID && a.Size == b.Size && a.Mtime == b.Mtime && a.Ctime == b.Ctime
+	return cmp.Or(p.target.Name, e.Path)
 }

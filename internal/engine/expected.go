@@ -33,7 +33,7 @@ func (r *run) reportProblem(p catalog.Problem) {
 // findExpected looks up what the manifests of the source list for a file.
 func (r *run) findExpected(e *entry) {
 	if e.Kind != fsys.Regular {
-		if r.validates && bag.InPayload(e.path) {
+		if r.validates && bag.InPayload(e.Path) {
 			e.broken = true
 			r.reportBroken(e, errors.New("it is not a regular file, and a bag has no digest of it"))
 		}
@@ -69,7 +69,7 @@ func (r *run) checkExpected(e *entry, digests hash.Digests) bool {
 }
 
 func (r *run) reportBroken(e *entry, err error) {
-	r.report(event.OfFile(event.Mismatch, e.path, "", failure.StageVerify, err))
+	r.report(event.OfFile(event.Mismatch, e.Path, "", failure.StageVerify, err))
 }
 
 // namesShown is how many paths a warning names.

@@ -113,7 +113,7 @@ func excuse(stack string) string {
 // fallback for the failed operation. The result must then be complete.
 var mayBeSilent = map[string]string{
 	"engine.(*run).Enter":             "checks whether a source directory is a destination; route has refused those that it can recognize",
-	"engine.(*run).mayHaveXattrs":     "asks whether there are extended attributes; without an answer the file is opened",
+	"source.(*Entry).mayHaveXattrs":   "asks whether there are extended attributes; without an answer the file is opened",
 	"engine.(*run).hasMetadata":       "asks for extended attributes by name; without an answer the file is opened",
 	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
 	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",

@@ -9,7 +9,7 @@ import (
 // names of that file other than those of the entry's group. A new file must replace it then. Equal
 // link counts at source and destination do not help, because the names may be different ones.
 func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
-	src, have := e.meta.Info, p.have
+	src, have := e.Meta.Info, p.have
 	names := uint64(1)
 	if f := e.group.fileOf(p); f != nil {
 		names = f.names
@@ -28,7 +28,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 		return false, err
 	}
 	defer o.Close()
-	return p.dd.system.Outdated(o, &e.meta, have)
+	return p.dd.system.Outdated(o, &e.Meta, have)
 }
 
 // givesRights reports whether new metadata would make an up-to-date file of another user a program
@@ -37,8 +37,8 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 // program afterwards. The files of root and of this process are kept.
 func (r *run) givesRights(e *entry, p *transfer) bool {
 	have := p.have
-	trusted := have.UID == e.meta.Info.UID || have.UID == 0 || p.target.log != nil && have.UID == p.target.log.Owner
-	return e.Kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.meta, have)
+	trusted := have.UID == e.Meta.Info.UID || have.UID == 0 || p.target.log != nil && have.UID == p.target.log.Owner
+	return e.Kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.Meta, have)
 }
 
 // keep finishes a transfer whose file has the source's content. It brings the metadata up to
@@ -48,7 +48,7 @@ func (r *run) keep(e *entry, p *transfer) error {
 	f := e.group.fileOf(p)
 	if f == nil || !f.refreshed {
 		e.activity.At(p.target.Place())
-		changed, err := p.dd.system.Refresh(p.dir, p.name, &e.meta, p.have, r.opts.DryRun, p.dd.system.SyncChanged)
+		changed, err := p.dd.system.Refresh(p.dir, p.name, &e.Meta, p.have, r.opts.DryRun, p.dd.system.SyncChanged)
 		if err != nil {
 			return inStage(failure.StageMetadata, err)
 		}

@@ -12,7 +12,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/links"
+	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // This file copies the files of the source that have several names. The walk only collects these
@@ -22,9 +24,9 @@ import (
 // collectLinked adds a name of a file with several names to those that copyLinked copies. It
 // returns false if the name cannot be stored. The caller then copies it as an ordinary file.
 func (r *run) collectLinked(e *entry) bool {
-	err := r.linked.Add(e.meta.Info.ID, e.path, e.job)
+	err := r.linked.Add(e.Meta.Info.ID, e.Path, e.Item)
 	if err != nil && r.warned.add("hard links") {
-		r.report(event.Event{Kind: event.Warning, Path: e.path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
+		r.report(event.Event{Kind: event.Warning, Path: e.Path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
 	}
 	return err == nil
 }
@@ -125,7 +127,7 @@ func (g *linkGroup) addFile(p *transfer) {
 
 // copyGroup copies all names of one file of the source, and sends the result of each to the
 // collector.
-func (r *run) copyGroup(id fsys.ID, names []links.Name, activity *timing.Activity) {
+func (r *run) copyGroup(id fsys.ID, names []walk.Item, activity *timing.Activity) {
 	g := &linkGroup{id: id}
 	for _, j := range names {
 		e := r.newEntry(j, activity)
@@ -162,17 +164,17 @@ func (r *run) endName(e *entry) {
 }
 
 // attemptGroup takes all names through the steps, each step for all names. A name that leads to
-// another file now is copied alone. The error is errSourceChanged or nil.
+// another file now is copied alone. The error is source.ErrChanged or nil.
 func (r *run) attemptGroup(g *linkGroup) error {
 	g.names = slices.DeleteFunc(g.names, func(e *entry) bool {
-		if e.meta.Info.ID == g.id {
+		if e.Meta.Info.ID == g.id {
 			e.attempts++
 			return false
 		}
 		e.group = nil
 		r.acquire(e)
 		r.repeat(e, r.attempt(e))
-		e.close()
+		e.Close()
 		e.release()
 		r.endName(e)
 		return true
@@ -180,9 +182,9 @@ func (r *run) attemptGroup(g *linkGroup) error {
 	g.digests, g.primaries = nil, make([]primary, len(r.targets))
 	isOpen := func(e *entry) bool { return anyOpen(e.transfers) }
 	if i := slices.IndexFunc(g.names, isOpen); i >= 0 {
-		changed := func(e *entry) bool { return isOpen(e) && !sameState(e.meta.Info, g.names[i].meta.Info) }
+		changed := func(e *entry) bool { return isOpen(e) && !source.SameState(e.Meta.Info, g.names[i].Meta.Info) }
 		if slices.ContainsFunc(g.names, changed) {
-			return errSourceChanged
+			return source.ErrChanged
 		}
 	}
 	for round := 0; round < maxAttempts && slices.ContainsFunc(g.names, isOpen); round++ {
@@ -203,7 +205,7 @@ func (r *run) attemptGroup(g *linkGroup) error {
 
 // eachName takes one step for all names. The names share the digests of the file, so a line or a
 // reading that contradicts them is noticed under each name, in whatever order the names come. The
-// error is errSourceChanged or nil.
+// error is source.ErrChanged or nil.
 func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
 	for _, e := range g.names {
 		if !anyOpen(e.transfers) || r.ctx.Err() != nil {
@@ -215,9 +217,9 @@ func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
 		r.acquire(e)
 		err := step(r, e)
 		r.note(e)
-		e.close()
+		e.Close()
 		e.release()
-		if errors.Is(err, errSourceChanged) {
+		if errors.Is(err, source.ErrChanged) {
 			return err
 		}
 		if e.digests != nil {
@@ -265,7 +267,7 @@ func (r *run) note(e *entry) {
 				have, err = p.dir.Lstat(p.name)
 			}
 			if err != nil {
-				p.target.Fail(e.path, failure.StageCheck, err)
+				p.target.Fail(e.Path, failure.StageCheck, err)
 			}
 			l.name, l.id, l.unknown = p, have.ID, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/route"
+	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -219,8 +220,8 @@ func (r *run) readDigests(e *entry) error {
 	}
 	defer e.Dir.Release()
 	info, digests, err := r.digestFile(dir, e.Name, e.activity)
-	if err == nil && !sameState(e.meta.Info, info) {
-		err = errSourceChanged
+	if err == nil && !source.SameState(e.Meta.Info, info) {
+		err = source.ErrChanged
 	}
 	if err != nil {
 		return inStage(failure.StageRead, err)

@@ -116,7 +116,7 @@ func (treeCopy) feed(r *run, root *walk.Dir) {
 }
 
 func (treeCopy) expected(r *run, e *entry) (catalog.Expectation, error) {
-	return r.manifests.Expect(e.path)
+	return r.manifests.Expect(e.Path)
 }
 
 func (treeCopy) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {

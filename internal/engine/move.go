@@ -14,6 +14,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
+	"github.com/seed65876f4f/sealift/internal/source"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // This file moves the data of one regular file: the source is read once, and each temporary gets
@@ -22,7 +24,8 @@ import (
 // moveData reads the file once and writes it to all movers. It commits nothing if the file changed
 // while it was read.
 func (r *run) moveData(e *entry, movers []*transfer) error {
-	err := r.openContent(e)
+	e.activity.At(timing.Source)
+	err := e.Open(&r.cache)
 	if err == nil {
 		err = r.fill(e, movers)
 	}
@@ -32,7 +35,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		}
 		r.abort(p) // does nothing after a commit
 	}
-	if err != nil && !errors.Is(err, errSourceChanged) { // otherwise describeAgain uncounts
+	if err != nil && !errors.Is(err, source.ErrChanged) { // otherwise describeAgain uncounts
 		r.uncount(e)
 	}
 	return err
@@ -48,19 +51,19 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	if err != nil {
 		return err
 	}
-	if e.evict != nil {
-		e.evict.Restart()
+	if e.Evict != nil {
+		e.Evict.Restart()
 	}
 	sinks := r.openSinks(e, movers, start)
 	if len(sinks) == 0 {
 		return nil
 	}
 	opts := pipe.MoveOptions{Start: start}
-	if e.meta.Info.Size > resume.LeastPartial {
+	if e.Meta.Info.Size > resume.LeastPartial {
 		opts.MarkEvery = resume.MarkEvery
 	}
-	if e.evict != nil {
-		opts.Read = e.evict.Read
+	if e.Evict != nil {
+		opts.Read = e.Evict.Read
 	}
 	r.uncount(e) // the comparison has counted the same bytes
 	e.resumed, e.counted, e.unread = start, start, start
@@ -68,8 +71,8 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 	counters.Grow(&r.counters.Bytes, start)
 	total, err := r.moveBytes(e, sinks, set, opts)
 	e.counted += max(total-start, 0)
-	if e.evict != nil {
-		e.evict.End(total)
+	if e.Evict != nil {
+		e.Evict.End(total)
 	}
 	if err != nil {
 		if r.ctx.Err() != nil {
@@ -82,27 +85,28 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 			r.failTransfer(e, p, failure.StageWrite, p.sink.Err)
 		}
 	}
-	if err := e.unchanged(); err != nil {
+	e.activity.At(timing.Source)
+	if err := e.Unchanged(); err != nil {
 		return err
 	}
 	if !anyOpen(movers) { // reading stopped when the last destination failed
 		return nil
 	}
 	// Files in /proc have the size 0, and those in sysfs a page, whatever their content is.
-	if size := e.meta.Info.Size; total != size && size != 0 && !(total < size && e.file.SizeSaysNothing()) {
+	if size := e.Meta.Info.Size; total != size && size != 0 && !(total < size && e.File.SizeSaysNothing()) {
 		return fmt.Errorf("it ended after %d of %d bytes", total, size)
 	}
 	if err := e.recordDigests(set.Digests()); err != nil {
 		return err
 	}
-	e.meta.Info.Size = total
+	e.Meta.Info.Size = total
 	return nil
 }
 
 // continueLeft continues the temporaries that an interrupted run has left, if it can. It
 // returns the offset from which the source is to be read.
 func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
-	if e.attempts > 1 || e.meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+	if e.attempts > 1 || e.Meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0, nil
 	}
 	start, err = r.continuePartial(e, movers, set)
@@ -112,8 +116,8 @@ func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start i
 	if start == 0 {
 		set.Reset() // continuePartial may have written to some of the digests
 	}
-	if start%fsys.DirectAlignment != 0 && e.direct {
-		_, err = e.file.SetDirect(false)
+	if start%fsys.DirectAlignment != 0 && e.Direct {
+		_, err = e.File.SetDirect(false)
 	}
 	return start, err
 }
@@ -131,7 +135,7 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 			err = r.create(e, p)
 		}
 		if err == nil {
-			if p.bypass = p.sink.Clone || r.createCache(p.target, p.sink.File, e.meta.Info.Size); !p.bypass {
+			if p.bypass = p.sink.Clone || r.cache.PrepareNew(p.sink.File, e.Meta.Info.Size, quoteName(p.target.Given), e.Meta.Info.Size >= minWriteBehind && p.target.behind != nil); !p.bypass {
 				r.writeBehind(e, p)
 			}
 			err = p.track(e, start)
@@ -152,7 +156,7 @@ func (r *run) checkAccepted(e *entry, p *transfer) error {
 		return nil
 	}
 	if err := p.target.catalog.Accepts(e.digests); err != nil {
-		p.target.Mismatch(e.path, err)
+		p.target.Mismatch(e.Path, err)
 		return dest.ErrReported
 	}
 	return nil
@@ -179,14 +183,14 @@ func (r *run) commit(e *entry, p *transfer) error {
 	}
 	s := &p.sink
 	e.activity.At(p.target.Place())
-	if s.Finish(e.meta.Info.Size); s.Err != nil {
+	if s.Finish(e.Meta.Info.Size); s.Err != nil {
 		return inStage(failure.StageWrite, s.Err)
 	}
 	p.bypass = p.bypass || s.Behind != nil // then the device's goroutine has counted the bytes
 	p.stopBeside()
 	fresh, err := p.dd.freshInfo(s.File)
 	if err == nil {
-		_, err = p.dd.system.Apply(&s.File.Object, &e.meta, fresh, true, p.dd.inherits)
+		_, err = p.dd.system.Apply(&s.File.Object, &e.Meta, fresh, true, p.dd.inherits)
 	}
 	if err != nil {
 		return inStage(failure.StageMetadata, err)
@@ -223,7 +227,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 // the error is errNameTaken, and the caller decides about the transfer again. If the file system
 // folds two names of the source together, the error fails the transfer.
 func (r *run) nameTaken(e *entry, p *transfer) error {
-	alias, err := p.dd.collision(p.dir, p.name, e.Dir, e.meta.Info)
+	alias, err := p.dd.collision(p.dir, p.name, e.Dir, e.Meta.Info)
 	if err == nil {
 		p.alias = alias
 		return errNameTaken
@@ -288,5 +292,5 @@ func (p *transfer) firstMode(e *entry) uint32 {
 	if !known {
 		return metadata.PrivateMode
 	}
-	return p.dd.system.FirstMode(&e.meta, fresh, p.dd.inherits)
+	return p.dd.system.FirstMode(&e.Meta, fresh, p.dd.inherits)
 }

@@ -23,7 +23,7 @@ type pair struct {
 type pairKey struct{ from, to uint64 }
 
 func (r *run) pairOf(e *entry, p *transfer) *pair {
-	key := pairKey{e.meta.Info.ID.Dev, p.dd.info.ID.Dev}
+	key := pairKey{e.Meta.Info.ID.Dev, p.dd.info.ID.Dev}
 	if known, ok := r.pairs.Load(key); ok {
 		return known.(*pair)
 	}
@@ -44,11 +44,11 @@ func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 // one.
 func (r *run) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
-	named := e.meta.Info.Size > resume.LeastPartial && p.target.log.Active()
+	named := e.Meta.Info.Size > resume.LeastPartial && p.target.log.Active()
 	named = named || r.rules.repeated && p.exists // a successor of this attempt removes it
 	pair := r.pairOf(e, p)
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
-		f, err := p.dir.CreateClone(e.file, named)
+		f, err := p.dir.CreateClone(e.File, named)
 		if err == nil {
 			r.setSink(p, f, pair)
 			p.sink.Clone, err = r.sameSize(e, f)
@@ -80,7 +80,7 @@ func (r *run) create(e *entry, p *transfer) error {
 // preallocate reserves space for the whole file if every byte is to be written, or if that
 // gives a long file long extents.
 func (r *run) preallocate(e *entry, p *transfer) error {
-	src := e.meta.Info
+	src := e.Meta.Info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
 	if r.opts.Sparse != SparseNever && !(full && src.Size >= minWriteBehind && p.dir.PreallocatesWell()) {
 		return nil
@@ -95,14 +95,14 @@ func (r *run) preallocate(e *entry, p *transfer) error {
 // clones reports whether a clone of the file is wanted. A file of size 0 has nothing to
 // share, or has an unknown size, as in /proc.
 func (r *run) clones(e *entry) bool {
-	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.meta.Info.Size > 0
+	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.Meta.Info.Size > 0
 }
 
 // sameSize reports whether a clone has the size of the source's description. If not, sameSize
 // empties the file, and the caller writes it.
 func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 	info, err := f.Stat()
-	if err != nil || info.Size == e.meta.Info.Size {
+	if err != nil || info.Size == e.Meta.Info.Size {
 		return err == nil, err
 	}
 	return false, f.Truncate(0)
@@ -113,18 +113,18 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 func (r *run) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := !slices.ContainsFunc(sinks, func(s *pipe.Sink) bool { return !s.Clone }) // nothing has to be written
 	if cloned && len(r.opts.Hashes) == 0 {
-		r.counters.Bytes.Add(e.meta.Info.Size)
-		return e.meta.Info.Size, nil
+		r.counters.Bytes.Add(e.Meta.Info.Size)
+		return e.Meta.Info.Size, nil
 	}
-	src := e.file
+	src := e.File
 	opts.Activity = e.activity
 	e.activity.At(timing.Source)
-	if cloned && !r.drops() {
+	if cloned && !r.cache.Drops() {
 		// Compute the digests from the clone if the beginning of the source is not in memory.
 		if held, known := src.Cached(0, 0); known && !held {
 			src = &sinks[0].File.File
 			e.activity.At(sinks[0].Place)
 		}
 	}
-	return r.pipe.Move(r.ctx, src, e.meta.Info, set, sinks, opts)
+	return r.pipe.Move(r.ctx, src, e.Meta.Info, set, sinks, opts)
 }

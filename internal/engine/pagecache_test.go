@@ -19,32 +19,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-func TestCacheAutoDropsWhatIsLargerThanHalfOfMemory(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		mode                   pipe.CacheMode
-		total, copied, largest int64
-		memory                 int64
-		want                   bool
-	}{
-		{pipe.CacheAuto, 0, 0, 0, 100, false},
-		{pipe.CacheAuto, 50, 50, 50, 100, false},
-		{pipe.CacheAuto, 51, 0, 0, 100, true},
-		{pipe.CacheAuto, 0, 51, 0, 100, true},
-		{pipe.CacheAuto, 0, 0, 51, 100, true},
-		{pipe.CacheAuto, 51, 51, 51, 0, false}, // not known
-		{pipe.CacheKeep, 200, 200, 200, 100, false},
-		{pipe.CacheDrop, 0, 0, 0, 100, true},
-		{pipe.CacheDirect, 0, 0, 0, 100, true},
-	} {
-		r := &run{opts: &Options{Cache: c.mode}, counters: &counters.Set{}, memory: c.memory}
-		r.counters.TotalBytes.Store(c.total)
-		r.counters.Bytes.Store(c.copied)
-		r.largest.Store(c.largest)
-		require.Equal(t, c.want, r.drops(), "%+v", c)
-	}
-}
-
 // Direct reads need aligned blocks. With other blocks the cache is dropped instead, and one
 // warning reports that.
 func TestDirectWithOddBlocksIsReportedOnce(t *testing.T) {

@@ -51,7 +51,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	// A digest whose state cannot be saved has to read the file from its beginning.
 	if missing := set.Restore(states); len(missing) > 0 {
 		e.activity.At(timing.Source)
-		err = r.pipe.HashRange(r.ctx, e.file, 0, start, missing, e.activity)
+		err = r.pipe.HashRange(r.ctx, e.File, 0, start, missing, e.activity)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return 0, cmp.Or(leaveForNextRun(found), err)
@@ -65,14 +65,14 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 // wouldContinue returns, in a dry run, the offset from which the real run would continue the
 // file.
 func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
-	if e.meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
+	if e.Meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0
 	}
 	for i, p := range movers {
 		if p.dir == nil || p.target.log == nil {
 			return 0
 		}
-		reached := p.target.log.Continues(p.dir, e.manifestPath(p), e.meta.Info)
+		reached := p.target.log.Continues(p.dir, e.manifestPath(p), e.Meta.Info)
 		if i == 0 || reached < start {
 			start = reached
 		}
@@ -99,7 +99,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 // there is none.
 func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
 	e.activity.At(p.target.Place())
-	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.meta.Info)
+	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.Meta.Info)
 	if left == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
 // leavePartial keeps the written parts of a large file when the run is stopped. The caller has
 // made sure that all blocks that were read have reached the digests and the sinks.
 func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.Set) {
-	if e.unchanged() != nil {
+	if e.Unchanged() != nil {
 		return
 	}
 	states := set.States()
@@ -141,13 +141,13 @@ func (p *transfer) keepPartial(total int64, states [][]byte) error {
 // track lets checkpoints record how much of the transfer's temporary is written, if the file
 // is large. start is the number of bytes that the temporary has already.
 func (p *transfer) track(e *entry, start int64) (err error) {
-	if e.meta.Info.Size <= resume.LeastPartial {
+	if e.Meta.Info.Size <= resume.LeastPartial {
 		return nil
 	}
 	e.tracked = true
 	p.inFlight, err = p.target.log.Track(resume.LargeFile{
 		Path:       e.manifestPath(p),
-		Source:     e.meta.Info,
+		Source:     e.Meta.Info,
 		File:       p.sink.File,
 		Start:      start,
 		Separately: p.dd.system.SyncEach,

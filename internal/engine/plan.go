@@ -80,7 +80,7 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	}
 	defer p.cancel(nil)
 	defer p.source.Close()
-	p.listedHashes, p.memory = len(opts.Hashes), fsys.Memory()
+	p.listedHashes = len(opts.Hashes)
 	c.Phase.Store(int32(counters.PhaseScanning))
 	var collector sync.WaitGroup
 	collector.Go(p.collector.run)

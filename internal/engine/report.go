@@ -19,17 +19,17 @@ import (
 // which count each file of any outcome, except a file that was interrupted.
 func (r *run) sendResult(e *entry) {
 	f := r.collector.newResult()
-	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.path, e.Kind, e.meta.Info.Size, e.meta.Info.Mtime, e.meta.Info.Ctime, e.resumed
-	f.unlisted = strings.Contains(e.path, mhl.Folder+"/") && !r.isListed(e.Dir)
+	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.Path, e.Kind, e.Meta.Info.Size, e.Meta.Info.Mtime, e.Meta.Info.Ctime, e.resumed
+	f.unlisted = strings.Contains(e.Path, mhl.Folder+"/") && !r.isListed(e.Dir)
 	interrupted := r.stopped() // unless it has an outcome at a destination
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
-		t.ignored = e.Kind == fsys.Regular && r.histories.ignores(p.target, e.path)
+		t.ignored = e.Kind == fsys.Regular && r.histories.ignores(p.target, e.Path)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.SyncEach
 		switch t.done {
 		case outConflict:
-			p.target.conflict(e.path, t.conflict)
+			p.target.conflict(e.Path, t.conflict)
 		case outNothing, outOwn, outLeft:
 		default:
 			if p.alias != "" {
@@ -48,7 +48,7 @@ func (r *run) sendResult(e *entry) {
 	}
 	if e.Kind == fsys.Regular && !interrupted {
 		r.counters.Files.Add(1)
-		rest := e.meta.Info.Size - e.counted
+		rest := e.Meta.Info.Size - e.counted
 		counters.Grow(&r.counters.Unread, max(rest, 0)) // the run did not read these bytes, so rates exclude them
 		counters.Grow(&r.counters.Bytes, rest)
 	}
@@ -57,7 +57,7 @@ func (r *run) sendResult(e *entry) {
 // reason returns the reason of a transfer's outcome as text for people, or "".
 func (r *run) reason(e *entry, p *transfer) string {
 	if p.result.done == outRefreshed {
-		return p.dd.system.OutdatedKinds(e.meta.Info, p.have)
+		return p.dd.system.OutdatedKinds(e.Meta.Info, p.have)
 	}
 	return reasonOf(p.observed, p.decision, p.content.fresh, p.result.done)
 }
@@ -81,7 +81,7 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 	if r.ctx.Err() != nil && errors.Is(err, r.ctx.Err()) { // interrupted, not failed
 		return
 	}
-	r.reportSource(e.path, stage, err)
+	r.reportSource(e.Path, stage, err)
 }
 
 // reportSource reports that something of the source cannot be read. If the root cannot be
@@ -105,7 +105,7 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 // failTransfer reports that an entry cannot be copied to one destination.
 func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
 	p.become(stateFailed)
-	p.target.Fail(e.path, stage, err)
+	p.target.Fail(e.Path, stage, err)
 }
 
 // loseTarget ends the run if no destination is left.

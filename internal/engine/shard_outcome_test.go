@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/event"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -101,8 +102,8 @@ func TestATaskRecordsFailures(t *testing.T) {
 		failed[e.Path] = e.Err.Error()
 	}
 	assert.Len(t, failed, 3, "%s", out)
-	assert.Contains(t, failed["gone"], errVanished.Error())
-	assert.Contains(t, failed["d"], errVanished.Error())
+	assert.Contains(t, failed["gone"], failure.ErrVanished.Error())
+	assert.Contains(t, failed["d"], failure.ErrVanished.Error())
 	assert.Contains(t, failed["kind"], "is a directory now")
 	counts, list := c.outcomes(0)
 	assert.Len(t, list, 3)

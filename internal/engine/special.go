@@ -8,34 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
-
-// readSpecialXattrs reads the extended attributes of a fifo, socket or device: ACLs and
-// security labels.
-func (r *run) readSpecialXattrs(e *entry) error {
-	if e.Kind == fsys.Symlink || !r.metadata.MayHave(e.meta.Info.ID.Dev) {
-		return nil
-	}
-	e.activity.At(timing.Source)
-	dir, err := e.Dir.Acquire()
-	if err != nil {
-		return err
-	}
-	defer e.Dir.Release()
-	o, err := dir.OpenObject(e.Name)
-	if err != nil {
-		return err
-	}
-	defer o.Close()
-	if now, err := o.Stat(); err != nil || now.ID != e.meta.Info.ID {
-		if err == nil {
-			err = errExchanged
-		}
-		return err
-	}
-	return r.metadata.Read(o, e.path, &e.meta)
-}
 
 // makeSpecial creates an entry without data: a symbolic link or a special file. It usually creates a
 // new symbolic link under its final name. Other entries get a temporary name and are then renamed.
@@ -63,9 +36,9 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 		return err
 	}
 	if e.Kind == fsys.Symlink {
-		err = p.dir.Symlink(e.link, name, e.meta.Info)
+		err = p.dir.Symlink(e.Link, name, e.Meta.Info)
 	} else {
-		err = p.dir.Mknod(name, e.meta.Info)
+		err = p.dir.Mknod(name, e.Meta.Info)
 	}
 	switch {
 	case err == nil:
@@ -126,7 +99,7 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 	if follows, err := p.dd.system.LinksFollowed(p.dir, have); follows || err != nil {
 		return err
 	}
-	_, err = p.dd.system.Apply(o, &e.meta, have, true, p.dd.inherits)
+	_, err = p.dd.system.Apply(o, &e.Meta, have, true, p.dd.inherits)
 	return err
 }
 

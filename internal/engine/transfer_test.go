@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -183,7 +184,7 @@ func TestASourceThatVanishes(t *testing.T) {
 	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)
 	require.EqualValues(t, 2, s.Errors)
-	require.ErrorIs(t, errs["gone"], errVanished)
+	require.ErrorIs(t, errs["gone"], failure.ErrVanished)
 	require.ErrorIs(t, errs["exchanged"], errExchanged)
 	require.NoFileExists(t, filepath.Join(dst, "gone"))
 	require.NoFileExists(t, filepath.Join(dst, "exchanged"))

@@ -85,8 +85,8 @@ func TestVerifyFullOfASourceThatHasChanged(t *testing.T) {
 			stage: failure.StageCheck,
 		},
 		"truncated":         {change: func(path string) error { return os.Truncate(path, 0) }, stage: failure.StageCheck},
-		"removed":           {change: os.Remove, stage: failure.StageVerify, is: errVanished},
-		"directory removed": {change: func(path string) error { return os.RemoveAll(filepath.Dir(path)) }, stage: failure.StageVerify, is: errVanished},
+		"removed":           {change: os.Remove, stage: failure.StageVerify, is: failure.ErrVanished},
+		"directory removed": {change: func(path string) error { return os.RemoveAll(filepath.Dir(path)) }, stage: failure.StageVerify, is: failure.ErrVanished},
 		"symbolic link": {
 			change: func(path string) error { return errors.Join(os.Remove(path), os.Symlink("b", path)) },
 			stage:  failure.StageVerify,

@@ -115,7 +115,7 @@ func (r *run) Failed(d *walk.Dir, name string, err error) {
 		err = errExchanged
 	}
 	if r.rules.planned && errors.Is(err, fs.ErrNotExist) {
-		err = errVanished
+		err = failure.ErrVanished
 	}
 	r.reportSource(p, failure.StageScan, err)
 }

@@ -20,18 +20,10 @@ import (
 // names.
 const DefaultMemory = 8 << 20
 
-// Name is a name of a file in a directory of the source.
-type Name struct {
-	Dir  *walk.Dir
-	Name string
-	Kind fsys.Kind
-	Note any // of the caller
-}
-
 // File has all names of one file that were added, in path order. Each holds its directory.
 type File struct {
 	ID    fsys.ID
-	Names []Name
+	Names []walk.Item
 }
 
 // Names collects names. Several goroutines may call Add.
@@ -61,7 +53,7 @@ const idLength = 16
 
 // Add adds a name of the file id, and holds its directory. An error means that the name cannot be
 // stored.
-func (l *Names) Add(id fsys.ID, path string, n Name) error {
+func (l *Names) Add(id fsys.ID, path string, n walk.Item) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, known := l.number[n.Dir]
@@ -121,12 +113,12 @@ func (l *Names) Each(yield func(File) error) error {
 	return err
 }
 
-func (l *Names) name(path string, value []byte) (Name, error) {
+func (l *Names) name(path string, value []byte) (walk.Item, error) {
 	at, size := binary.Uvarint(value[1:])
 	if size <= 0 || at >= uint64(len(l.dirs)) { // another process has changed the file
-		return Name{}, errors.New("the temporary file with the names of hard links was changed")
+		return walk.Item{}, errors.New("the temporary file with the names of hard links was changed")
 	}
-	n := Name{Dir: l.dirs[at].dir, Name: path[strings.LastIndexByte(path, '/')+1:], Kind: fsys.Kind(value[0])}
+	n := walk.Item{Dir: l.dirs[at].dir, Name: path[strings.LastIndexByte(path, '/')+1:], Kind: fsys.Kind(value[0])}
 	if rest := value[1+size:]; len(rest) > 0 {
 		if at, _ := binary.Uvarint(rest); at < uint64(len(l.notes)) {
 			n.Note = l.notes[at]

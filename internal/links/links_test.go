@@ -27,7 +27,7 @@ func TestNamesComeFileByFile(t *testing.T) {
 			name string
 			note any
 		}{{7, "z", "last"}, {3, "b", nil}, {7, "a", nil}, {3, "c", 5}, {9, "only", nil}} {
-			require.NoError(t, n.Add(fsys.ID{Dev: 1, Ino: x.ino}, d.Join(x.name), links.Name{Dir: d, Name: x.name, Kind: fsys.Regular, Note: x.note}))
+			require.NoError(t, n.Add(fsys.ID{Dev: 1, Ino: x.ino}, d.Join(x.name), walk.Item{Dir: d, Name: x.name, Kind: fsys.Regular, Note: x.note}))
 		}
 		require.False(t, n.Empty())
 		var got []links.File
@@ -39,12 +39,12 @@ func TestNamesComeFileByFile(t *testing.T) {
 			}
 			return nil
 		}), enough)
-		name := func(name string, note any) links.Name {
-			return links.Name{Dir: d, Name: name, Kind: fsys.Regular, Note: note}
+		name := func(name string, note any) walk.Item {
+			return walk.Item{Dir: d, Name: name, Kind: fsys.Regular, Note: note}
 		}
 		require.Equal(t, []links.File{
-			{ID: fsys.ID{Dev: 1, Ino: 3}, Names: []links.Name{name("b", nil), name("c", 5)}},
-			{ID: fsys.ID{Dev: 1, Ino: 7}, Names: []links.Name{name("a", nil), name("z", "last")}},
+			{ID: fsys.ID{Dev: 1, Ino: 3}, Names: []walk.Item{name("b", nil), name("c", 5)}},
+			{ID: fsys.ID{Dev: 1, Ino: 7}, Names: []walk.Item{name("a", nil), name("z", "last")}},
 		}, got)
 		require.Equal(t, 1, n.Close(), "one name was not yielded")
 	}

@@ -26,6 +26,14 @@ type Dir struct {
 	pending atomic.Int64
 }
 
+// Item is an entry of a directory, with a note of whoever passes it on.
+type Item struct {
+	Dir  *Dir
+	Name string
+	Kind fsys.Kind
+	Note any
+}
+
 // Place is the position of an entry in the system's listing.
 type Place struct {
 	At  int    // how many entries are listed before it
