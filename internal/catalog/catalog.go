@@ -249,16 +249,16 @@ func (c *Catalog) Fail(err error) { c.err = cmp.Or(c.err, err) }
 func (c *Catalog) Err() error { return c.err }
 
 // Lines yields the files that the run is going to list, in the order of the manifests. The
-// digest is that of the first hash, and is valid until the next file. If the temporary file
+// digests are those of all hashes, and are valid until the next file. If the temporary file
 // cannot be read, no manifest will be written.
-func (c *Catalog) Lines() iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
+func (c *Catalog) Lines() iter.Seq2[string, hash.Digests] {
+	return func(yield func(string, hash.Digests) bool) {
 		if !c.Lists() {
 			return
 		}
 		enough := errors.New("enough")
 		add := func(file string, digests hash.Digests) error {
-			if !yield(file, digests[0]) {
+			if !yield(file, digests) {
 				return enough
 			}
 			return nil

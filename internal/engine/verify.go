@@ -37,7 +37,7 @@ func (r *run) verify(targets []*target) {
 	if len(listing) == 0 {
 		return
 	}
-	o.Algorithm = r.opts.Hashes[0]
+	o.Hashes = r.opts.Hashes[:r.listedHashes]
 	o.Counters = r.counters
 	r.counters.Phase.Store(int32(counters.PhaseVerifying))
 	total := r.collector.toVerify

@@ -113,10 +113,10 @@ func (a algorithm) own(t tree, name string) (l lines, ok bool) {
 // listEachOther reports whether one of several manifests of Sealift's own in a tree lists another one.
 func listEachOther(t tree) bool {
 	count, listed := 0, false
-	for _, a := range algorithms {
-		for _, name := range a.names {
+	for name := range t {
+		for _, a := range algorithms {
 			l, ok := a.own(t, name)
-			if !ok {
+			if !ok || strings.Contains(name, "/") {
 				continue
 			}
 			count++

@@ -207,10 +207,8 @@ func (c command) judge(t *testing.T, top string, before state, kill int, fault b
 	f := predict(before, c, false)
 	// An entry of the source can take a name that its next run uses for the manifest.
 	second := predict(f.after, c, false)
-	renames := !slices.Equal(second.names, f.names) || second.exit() != f.exit() // a manifest that is removed can have been in the way
-	// After a kill, other manifests keep the line of a file that was replaced by equal content.
-	equals := f.others && (c.policy == policyAlways || c.policy == policyUpdate)
-	if renames || equals || before.bringsSignature() || f.refused || f.rechecks || fault && (c.verify > 0 || f.others || f.joins || before.hasLists()) { // a file that cannot be read is set aside or replaced, and a manifest not checked
+	renames := !slices.Equal(second.names, f.names) || second.exit() != f.exit()                                                               // a manifest that is removed can have been in the way
+	if renames || before.bringsSignature() || f.refused || f.rechecks || fault && (c.verify > 0 || f.others || f.joins || before.hasLists()) { // a file that cannot be read is set aside or replaced, and a manifest not checked
 		kill = 0
 	}
 	if kill > 0 {

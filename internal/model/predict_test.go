@@ -495,9 +495,11 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 			continue
 		}
 		others[name] = l
-		for q := range l {
-			// A repeated run does not know whether the interrupted one created or replaced the file.
-			p.forecast.rechecks = p.forecast.rechecks || t.actions[q] == create
+		for q, digest := range l {
+			// A repeated run does not know whether the interrupted one created or replaced the file, and whether the
+			// file had that digest before.
+			n, a := p.src[q], t.actions[q]
+			p.forecast.rechecks = p.forecast.rechecks || a == create || a == replace && n.kind == file && digest == algorithms[h].digest(n.data)
 		}
 	}
 	p.forecast.others = p.forecast.others || len(others) > 0
@@ -545,9 +547,6 @@ func (p *prediction) verifyTarget(t *target, manifests []lines) {
 		}
 		differs := func(content string) bool {
 			for j, h := range p.hashes {
-				if j > 0 && !verifiesEachLine {
-					break
-				}
 				if manifests[j][q] != algorithms[h].digest(content) {
 					return true
 				}

@@ -1,5 +1,5 @@
 // Package readback reads trees back from their devices and compares each file with the
-// digest that a manifest is going to list for it.
+// digests that manifests are going to list for it.
 //
 //	lines of all trees ──jobs──▶ workers of device 1: its trees, one after the other
 //	   (merged by path)  └─────▶ workers of device 2 ...
@@ -26,13 +26,13 @@ import (
 
 // Options say which trees to read and how.
 type Options struct {
-	Trees     []Tree
-	Source    *Source // nil if it cannot be read again
-	Algorithm hash.Algorithm
-	Workers   int        // per device
-	Pipe      *pipe.Pipe // its counter of bytes is not used
-	Counters  *counters.Set
-	Sampler   *timing.Sampler // may be nil
+	Trees    []Tree
+	Source   *Source // nil if it cannot be read again
+	Hashes   []hash.Algorithm
+	Workers  int        // per device
+	Pipe     *pipe.Pipe // its counter of bytes is not used
+	Counters *counters.Set
+	Sampler  *timing.Sampler // may be nil
 
 	// Report receives each finding, from several goroutines at the same time. For a file of
 	// a tree that cannot be read, it returns whether the whole tree is gone. Then Run reads
@@ -47,9 +47,9 @@ type Tree struct {
 	Place    timing.Place
 	Counters *counters.Work // the tree's part of Options.Counters.ReadBack
 
-	// Lines yields the paths in ascending order, each with its digest. The digest is valid
-	// until the next path.
-	Lines iter.Seq2[string, []byte]
+	// Lines yields the paths in ascending order, each with the digests of its lines. They are
+	// valid until the next path.
+	Lines iter.Seq2[string, hash.Digests]
 
 	// SourceChanged reports whether the source's file has changed since it was copied to
 	// the file there, in dir. Only a run with a Source needs it.
@@ -97,7 +97,7 @@ const (
 
 // Result is the outcome for one tree.
 type Result struct {
-	Good   int64    // files that have their digest
+	Good   int64    // files that have their digests
 	Cached int64    // of these, files that perhaps were read from memory
 	Bad    []string // paths that no manifest may list
 	Gone   bool     // Report has returned true
@@ -205,18 +205,18 @@ type job struct {
 
 // file is a job's file in one tree.
 type file struct {
-	digest []byte // as listed; nil if the tree does not list the path
-	good   bool
-	cached bool      // perhaps read from memory
-	bad    error     // why the file that info describes does not match its line
-	kind   Kind      // of bad
-	info   fsys.Info // of the file that was read
+	digests hash.Digests // as listed; nil if the tree does not list the path
+	good    bool
+	cached  bool      // perhaps read from memory
+	bad     error     // why the file that info describes does not match its line
+	kind    Kind      // of bad
+	info    fsys.Info // of the file that was read
 }
 
 // sourceFile is a job's file in the source.
 type sourceFile struct {
-	read    bool   // or it could not be read, which was reported
-	digest  []byte // nil if it cannot be read
+	read    bool         // or it could not be read, which was reported
+	digests hash.Digests // nil if it cannot be read
 	info    fsys.Info
 	changed bool // while it was read
 }
@@ -225,17 +225,17 @@ type sourceFile struct {
 func (r *run) jobs(groups []*group) iter.Seq[*job] {
 	return func(yield func(*job) bool) {
 		type head struct {
-			path   string
-			digest []byte
-			ok     bool
-			next   func() (string, []byte, bool)
+			path    string
+			digests hash.Digests
+			ok      bool
+			next    func() (string, hash.Digests, bool)
 		}
 		heads := make([]head, len(r.Trees))
 		for i, t := range r.Trees {
 			next, stop := iter.Pull2(t.Lines)
 			defer stop()
 			heads[i].next = next
-			heads[i].path, heads[i].digest, heads[i].ok = next()
+			heads[i].path, heads[i].digests, heads[i].ok = next()
 		}
 		for {
 			least := -1
@@ -250,8 +250,10 @@ func (r *run) jobs(groups []*group) iter.Seq[*job] {
 			j := &job{path: heads[least].path, files: make([]file, len(heads))}
 			for i := range heads {
 				if h := &heads[i]; h.ok && h.path == j.path {
-					j.files[i].digest = bytes.Clone(h.digest)
-					h.path, h.digest, h.ok = h.next()
+					for _, digest := range h.digests {
+						j.files[i].digests = append(j.files[i].digests, bytes.Clone(digest))
+					}
+					h.path, h.digests, h.ok = h.next()
 				}
 			}
 			j.groups = concerned(groups, j)
@@ -268,7 +270,7 @@ func concerned(groups []*group, j *job) (list []*group) {
 	for _, g := range groups {
 		reads := g.source
 		for _, i := range g.trees {
-			reads = reads || j.files[i].digest != nil
+			reads = reads || j.files[i].digests != nil
 		}
 		if reads {
 			list = append(list, g)

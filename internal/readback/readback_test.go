@@ -35,12 +35,12 @@ func digest(content string) []byte {
 	return set.Digests()[0]
 }
 
-func (f files) lines() iter.Seq2[string, []byte] {
-	return func(yield func(string, []byte) bool) {
+func (f files) lines() iter.Seq2[string, hash.Digests] {
+	return func(yield func(string, hash.Digests) bool) {
 		scratch := make([]byte, 32)
 		for _, path := range slices.Sorted(maps.Keys(f)) {
 			copy(scratch, digest(f[path]))
-			if !yield(path, scratch) { // valid until the next path
+			if !yield(path, hash.Digests{scratch}) { // valid until the next path
 				return
 			}
 		}
@@ -95,7 +95,7 @@ func (r *report) add(f readback.Finding) bool {
 
 func run(ctx context.Context, o *readback.Options) ([]readback.Result, *report) {
 	found := &report{}
-	o.Algorithm = hash.SHA256
+	o.Hashes = []hash.Algorithm{hash.SHA256}
 	o.Workers = max(o.Workers, 1)
 	o.Sampler = timing.Start(10)
 	defer o.Sampler.Stop()

@@ -30,7 +30,7 @@ type worker struct {
 }
 
 func (r *run) newWorker(g *group, limit int) *worker {
-	w := &worker{run: r, group: g, set: hash.NewSet([]hash.Algorithm{r.Algorithm}), activity: r.Sampler.Activity(), shown: r.Counters.NewWorker()}
+	w := &worker{run: r, group: g, set: hash.NewSet(r.Hashes), activity: r.Sampler.Activity(), shown: r.Counters.NewWorker()}
 	for _, t := range r.Trees {
 		w.trees = append(w.trees, fsys.NewFinder(t.Root, limit))
 		w.treePipes = append(w.treePipes, r.Pipe.Counting(&r.Counters.ReadBack.Bytes, &t.Counters.Bytes))
@@ -74,7 +74,7 @@ func (w *worker) work() {
 
 func (w *worker) do(j *job) {
 	for _, i := range w.group.trees {
-		if j.files[i].digest != nil && !w.isGone(i) {
+		if j.files[i].digests != nil && !w.isGone(i) {
 			w.activity.At(w.Trees[i].Place)
 			w.readTree(i, j)
 		}
@@ -108,17 +108,23 @@ func (w *worker) readTree(i int, j *job) {
 	case w.ctx.Err() != nil:
 	case err != nil:
 		got.kind, got.bad = Unreadable, fmt.Errorf("reading it back: %w", err)
-	case bytes.Equal(have, got.digest):
-		got.good = true
-		w.update(i, func(t *Result) { t.count(1, cached) })
 	default:
-		got.kind, got.bad = Differs, w.differs("the device returned other data", have, got.digest)
+		got.kind, got.bad = Differs, w.differs("the device returned other data", have, got.digests)
+		if got.good = got.bad == nil; got.good {
+			w.update(i, func(t *Result) { t.count(1, cached) })
+		}
 	}
 }
 
-// differs returns the error for a file whose digest is not the one of its line.
-func (w *worker) differs(what string, have, want []byte) error {
-	return fmt.Errorf("%s: its %s is %s and should be %s", what, w.Algorithm, w.Algorithm.Text(have), w.Algorithm.Text(want))
+// differs returns the error for a file with the digests have, and nil if it matches its lines. The error
+// names the first hash of which the digest differs.
+func (w *worker) differs(what string, have, want hash.Digests) error {
+	for i, a := range w.Hashes {
+		if !bytes.Equal(have[i], want[i]) {
+			return fmt.Errorf("%s: its %s is %s and should be %s", what, a, a.Text(have[i]), a.Text(want[i]))
+		}
+	}
+	return nil
 }
 
 // fail reports a bad file of a tree that no manifest may list.
@@ -172,7 +178,7 @@ func (w *worker) judge(j *job) {
 			w.judgeBad(i, j)
 		}
 	}
-	if j.source.digest != nil {
+	if j.source.digests != nil {
 		w.judgeSource(j)
 	}
 }
@@ -188,9 +194,9 @@ func (w *worker) judgeBad(i int, j *job) {
 		w.readSourceAlso(j)
 	}
 	switch {
-	case !written && j.source.digest == nil:
+	case !written && j.source.digests == nil:
 		w.report(i, j.path, f.kind, fmt.Errorf("%w; it was left in place, because the source could not be read to decide whether the file or its line is right", f.bad))
-	case !written && !bytes.Equal(j.source.digest, f.digest):
+	case !written && w.differs("", j.source.digests, f.digests) != nil:
 		w.report(i, j.path, f.kind, fmt.Errorf("%w; the source differs from the line of the manifest, too, so the file was left in place", f.bad))
 	default:
 		dir, name, err := w.trees[i].Parent(j.path)
@@ -216,7 +222,11 @@ func (w *worker) readSourceAlso(j *job) {
 func (w *worker) judgeSource(j *job) {
 	var err error
 	for i, f := range j.files {
-		if !f.good || bytes.Equal(j.source.digest, f.digest) {
+		if !f.good {
+			continue
+		}
+		differs := w.differs("the source, read again, differs from the line of the manifest", j.source.digests, f.digests)
+		if differs == nil {
 			continue
 		}
 		if changed, err := w.sourceChanged(i, j); err != nil {
@@ -227,8 +237,7 @@ func (w *worker) judgeSource(j *job) {
 			return
 		}
 		w.update(i, func(t *Result) { t.count(-1, f.cached) })
-		err = fmt.Errorf("%w; the copy matches that line and was left in place",
-			w.differs("the source, read again, differs from the line of the manifest", j.source.digest, f.digest))
+		err = fmt.Errorf("%w; the copy matches that line and was left in place", differs)
 	}
 	if err != nil {
 		w.failSource(j, Differs, err)
@@ -257,20 +266,20 @@ func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys
 	return dir, name, f, info, err
 }
 
-// read returns the digest of a file. It reads the file from its device unless it has
+// read returns the digests of a file. It reads the file from its device unless it has
 // already read another name of it.
-func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info) (digest []byte, cached bool, err error) {
+func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info) (digests hash.Digests, cached bool, err error) {
 	read := false
-	digest, cached, err = w.linked.get(info, func() ([]byte, bool, error) {
+	digests, cached, err = w.linked.get(info, func() (hash.Digests, bool, error) {
 		read = true
 		w.set.Reset()
 		_, fromDevice, err := p.ReadBack(w.ctx, f, info, w.set, pipe.CacheDrop, w.activity)
-		return w.set.Digests()[0], !fromDevice, err
+		return w.set.Digests(), !fromDevice, err
 	})
 	if !read {
 		p.Count(info.Size)
 	}
-	return digest, cached, err
+	return digests, cached, err
 }
 
 // maxLinked limits the number of files with several names whose digests are remembered.
@@ -287,14 +296,14 @@ type linkedDigests struct {
 }
 
 type linkedDigest struct {
-	once   sync.Once
-	digest []byte
-	cached bool
-	err    error
+	once    sync.Once
+	digests hash.Digests
+	cached  bool
+	err     error
 }
 
-// get returns the digest that read returned for another name of the file, or calls read.
-func (l *linkedDigests) get(info fsys.Info, read func() ([]byte, bool, error)) (digest []byte, cached bool, err error) {
+// get returns the digests that read returned for another name of the file, or calls read.
+func (l *linkedDigests) get(info fsys.Info, read func() (hash.Digests, bool, error)) (digests hash.Digests, cached bool, err error) {
 	if info.Nlink < 2 {
 		return read()
 	}
@@ -310,6 +319,6 @@ func (l *linkedDigests) get(info fsys.Info, read func() ([]byte, bool, error)) (
 		}
 	}
 	l.mu.Unlock()
-	d.once.Do(func() { d.digest, d.cached, d.err = read() })
-	return d.digest, d.cached, d.err
+	d.once.Do(func() { d.digests, d.cached, d.err = read() })
+	return d.digests, d.cached, d.err
 }
