@@ -289,7 +289,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 			o.sameNode, err = e.sameNode(p)
 		}
 	default:
-		if p.target.log != nil {
+		if p.target.earlier != nil {
 			o.journal = r.observeJournal(e, p)
 		}
 		complete := r.listedHashes == len(r.opts.Hashes) // otherwise the bag's manifests have hashes that the lines lack
@@ -332,7 +332,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // observeJournal returns what the journal of an interrupted run records about a file. It ignores
 // records with digests that the source's own manifests contradict.
 func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
-	left := p.target.log.Judge(e.manifestPath(p), e.Meta.Info, p.have, timeStampsOf(p.dd.system))
+	left := p.target.earlier.Judge(e.manifestPath(p), e.Meta.Info, p.have, timeStampsOf(p.dd.system))
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {
 			j.digests = left.Digests

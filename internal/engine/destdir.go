@@ -186,7 +186,7 @@ func (dd *destDir) recognize(r *run, info fsys.Info) error {
 	switch {
 	case dd.fresh && !t.isOwnWork(info) && !merged:
 		return errExchanged
-	case t.log != nil && info.IsUnfinished() && t.isOwnWork(info):
+	case t.earlier != nil && info.IsUnfinished() && t.isOwnWork(info):
 		dd.fresh = true // a run created it that was interrupted, or that could not set its metadata
 	}
 	switch {
@@ -318,7 +318,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 			return fail(err)
 		}
 	}
-	if t.Name != "" && !r.opts.DryRun && t.log.Interrupted {
+	if t.Name != "" && !r.opts.DryRun && t.earlier.Interrupted {
 		if err = dd.list(r, dir, nil); err != nil {
 			return fail(err)
 		}
@@ -350,7 +350,7 @@ func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
 	if err != nil || r.opts.DryRun {
 		return err
 	}
-	err = dd.target.log.RemoveTemporaries(dir, temps)
+	err = dd.target.earlier.RemoveTemporaries(dir, temps)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
 		dd.target.keepJournal.Store(true)
 		dd.target.Fail(dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))

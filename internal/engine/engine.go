@@ -332,9 +332,7 @@ func (r *run) close() {
 		if t.catalog != nil {
 			t.catalog.Close()
 		}
-		if t.log != nil {
-			t.log.Close()
-		}
+		t.closeLogs()
 		if t.journal != nil {
 			t.journal.Close()
 		}

@@ -172,7 +172,7 @@ func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
 // closeTarget removes the journal of a destination whose manifests are written, and sets the
 // metadata of its root.
 func (r *run) closeTarget(t *target) {
-	t.log.Close()
+	t.closeLogs()
 	if !t.journalStays {
 		if t.planned { // set everything now: once the journal is removed, a later merge sets only mode and times, see closeRoot
 			r.completeRoot(t, 0o700)
@@ -214,7 +214,7 @@ func (r *run) completeRoot(t *target, permissions uint32) {
 func (t *target) removeLeftovers() error {
 	find := fsys.NewFinder(t.Root, fsys.FinderLimit())
 	defer find.Close()
-	return t.log.RemoveAllLeftovers(find)
+	return t.earlier.RemoveAllLeftovers(find)
 }
 
 // needsJournal reports whether a later run needs the journal of a destination whose manifests are
@@ -225,7 +225,7 @@ func (r *run) needsJournal(t *target, complete bool) bool {
 	case !complete && !t.bag.sealed: // the next run completes the bag
 	case t.keepJournal.Load(), t.FileSystems.TemporaryLeft.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
 	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
-	case t.log.Interrupted && r.leavesOut(t):
+	case t.earlier.Interrupted && r.leavesOut(t):
 	default:
 		return false
 	}
@@ -236,8 +236,11 @@ func (r *run) needsJournal(t *target, complete bool) bool {
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *run) leavesOut(t *target) bool {
 	r.collector.await()
-	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.HasWarned(kindSuspect) || t.log.SetAside && r.opts.part()
+	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.HasWarned(kindSuspect) || t.earlier.SetAside && r.opts.part()
 }
+
+// worthKeeping reports whether a stopped run leaves records that the next run needs.
+func (t *target) worthKeeping() bool { return t.earlier.Interrupted || t.log.Worked() }
 
 // abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue
 // with some of the data, abandon flushes that data and keeps the journal.
@@ -245,7 +248,7 @@ func (t *target) abandon(r *run) {
 	if t.journal == nil {
 		return
 	}
-	if !t.Dropped() && !t.FileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.log.WorthKeeping() {
+	if !t.Dropped() && !t.FileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.worthKeeping() {
 		t.log.RecordKept()
 		if err := t.checkpoint(false); err != nil {
 			t.DropUnflushed("", err)
@@ -255,10 +258,10 @@ func (t *target) abandon(r *run) {
 	case t.planned: // the merge removes the journal
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case t.rootOurs: // the next run would not know that Sealift made the root
-	case t.log.WorthKeeping():
+	case t.worthKeeping():
 	case t.catalog != nil && t.catalog.HasAside(): // the journal shows which lines of that manifest are still right
 	default:
-		t.log.Close()
+		t.closeLogs()
 		_ = t.journal.Remove() // it is empty, so the next run does not need it
 	}
 }

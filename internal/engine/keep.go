@@ -37,7 +37,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 // program afterwards. The files of root and of this process are kept.
 func (r *run) givesRights(e *entry, p *transfer) bool {
 	have := p.have
-	trusted := have.UID == e.Meta.Info.UID || have.UID == 0 || p.target.log != nil && have.UID == p.target.log.Owner
+	trusted := have.UID == e.Meta.Info.UID || have.UID == 0 || have.UID == p.target.owner()
 	return e.Kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.Meta, have)
 }
 

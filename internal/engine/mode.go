@@ -91,8 +91,8 @@ func (treeCopy) openJournal(root *fsys.Dir, name string) (*resume.Journal, error
 }
 
 func (treeCopy) interrupted(t *target) catalog.Interrupted {
-	if t.log != nil && t.log.Interrupted {
-		return t.log
+	if t.earlier != nil && t.earlier.Interrupted {
+		return t.earlier
 	}
 	return nil
 }

@@ -34,13 +34,13 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 	}
 	if start == 0 || len(found) < wanted {
 		for _, f := range found {
-			f.Discard()
+			f.transfer.target.log.Discard(f.Leftover)
 		}
 		return 0, nil
 	}
 	for _, f := range found {
 		r.setSink(f.transfer, f.File, r.pairOf(e, f.transfer))
-		if err := f.Shorten(start, states); err != nil {
+		if err := f.transfer.target.log.Shorten(f.Leftover, start, states); err != nil {
 			f.transfer.sink.Err = err
 			continue
 		}
@@ -69,10 +69,10 @@ func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
 		return 0
 	}
 	for i, p := range movers {
-		if p.dir == nil || p.target.log == nil {
+		if p.dir == nil || p.target.earlier == nil {
 			return 0
 		}
-		reached := p.target.log.Continues(p.dir, e.manifestPath(p), e.Meta.Info)
+		reached := p.target.earlier.Continues(p.dir, e.manifestPath(p), e.Meta.Info)
 		if i == 0 || reached < start {
 			start = reached
 		}
@@ -99,7 +99,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 // there is none.
 func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
 	e.activity.At(p.target.Place())
-	left := p.target.log.TakeLeftover(p.dir, e.manifestPath(p), e.Meta.Info)
+	left := p.target.earlier.TakeLeftover(p.dir, e.manifestPath(p), e.Meta.Info, p.target.log.Owner)
 	if left == nil {
 		return nil
 	}

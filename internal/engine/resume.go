@@ -32,9 +32,9 @@ func (t *target) openLog(r *run) error {
 	}
 	var warnings []error
 	if r.opts.DryRun {
-		t.log, warnings, err = resume.ReadLog(t.Root, resume.JournalName(t.Name), o)
-	} else {
-		t.log, warnings, err = t.journal.OpenLog(o)
+		t.earlier, warnings, err = resume.ReadLogs(t.Root, resume.JournalName(t.Name), o)
+	} else if t.earlier, warnings, err = t.journal.ReadLogs(o); err == nil {
+		t.log, err = t.journal.Begin(t.earlier)
 	}
 	for _, w := range warnings {
 		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: w})

@@ -23,7 +23,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 			c.TotalBytes.Store(file.Size)
 			c.ScanDone.Store(true)
 			for _, t := range r.targets {
-				t.Space.Needed.Store(file.Size - t.log.Reached(t.Name, file))
+				t.Space.Needed.Store(file.Size - t.earlier.Reached(t.Name, file))
 			}
 			r.warnSpace(r.targets)
 		}

@@ -90,7 +90,7 @@ func (t *target) openTaskLog(r *run, k *task) error {
 	if err != nil {
 		return fmt.Errorf("the attempts before: %w", err)
 	}
-	t.journal, t.log, err = resume.OpenAttempt(t.Root, resume.Attempt{
+	t.journal, t.earlier, t.log, err = resume.OpenAttempt(t.Root, resume.Attempt{
 		Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.Index), TempID: k.attempt.TempID(), Earlier: earlier,
 	}, resume.Options{
 		Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
@@ -148,7 +148,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 		t := dd.target
 		t.SyncList.AddDir(d.Path())
 		if r.ctx.Err() == nil {
-			if err := t.log.RemoveLeftovers(dir, d.Path()); err != nil {
+			if err := t.earlier.RemoveLeftovers(dir, d.Path()); err != nil {
 				t.Fail(d.Path(), failure.StageJournal, err)
 			}
 		}

@@ -22,7 +22,8 @@ type target struct {
 	rootOurs bool
 	rootMeta *metadata.Values // the source's, when the root is ours and complete
 	journal  *resume.Journal
-	log      *resume.Log // nil in a dry run that finds no journal
+	earlier  *resume.Reader // what interrupted runs have left; nil in a dry run that finds no journal
+	log      *resume.Writer // nil in a dry run
 
 	behind           *pipe.Device  // limits the unwritten data of the device; nil for no limit
 	group            *pipe.Group   // the unwritten data of closed files; nil if each file is synced separately
@@ -52,7 +53,26 @@ func (t *target) Place() timing.Place { return timing.Destination(t.Index) }
 // created an entry of that name. If the result is false, another user has replaced it by a directory,
 // or by a link to a file outside. isOwnWork does not compare owners on file systems mounted below.
 func (t *target) isOwnWork(have fsys.Info) bool {
-	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.log.Owner || have.ID.Dev != t.ID.Dev)
+	return (have.Kind == fsys.Directory || have.Nlink <= 1) && (have.UID == t.owner() || have.ID.Dev != t.ID.Dev)
+}
+
+// owner returns the user that new files at the destination belong to.
+func (t *target) owner() uint32 {
+	if t.log == nil { // in a dry run
+		uid, _ := fsys.Identity()
+		return uid
+	}
+	return t.log.Owner
+}
+
+// closeLogs closes the log and those of interrupted runs. It may be called again.
+func (t *target) closeLogs() {
+	if t.log != nil {
+		t.log.Close()
+	}
+	if t.earlier != nil {
+		t.earlier.Close()
+	}
 }
 
 // flush flushes to the device everything that was written.

@@ -192,10 +192,8 @@ func (t *target) probe(r *run) error {
 // was copied to it. The root must not stay without the record that this run created it: no later
 // run would give it the source's metadata.
 func (t *target) leaveAsFound() {
-	if t.log != nil {
-		t.log.Close()
-		t.log = nil
-	}
+	t.closeLogs()
+	t.earlier, t.log = nil, nil
 	t.undo()
 	if t.journal != nil {
 		t.journal.Close()

@@ -234,7 +234,7 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata.Values) error {
 func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known bool) error {
 	running := r.ctx.Err() == nil
 	if running && !r.opts.DryRun {
-		if err := dd.target.log.RemoveLeftovers(dir, dd.src.Path()); err != nil {
+		if err := dd.target.earlier.RemoveLeftovers(dir, dd.src.Path()); err != nil {
 			return err
 		}
 	}

@@ -22,32 +22,32 @@ const (
 )
 
 // Due reports whether a checkpoint now would cover enough work.
-func (l *Log) Due(now time.Time) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.active() {
+func (w *Writer) Due(now time.Time) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.active() {
 		return false
 	}
 	parts := int64(0) // bytes of large files
-	for f, at := range l.mu.inFlight {
+	for f, at := range w.mu.inFlight {
 		if off, _, ok := f.Reached(); ok {
 			parts += off - at.synced
 		}
 	}
-	if l.mu.files == 0 && parts == 0 {
+	if w.mu.files == 0 && parts == 0 {
 		return false
 	}
-	since := now.Sub(l.mu.last)
+	since := now.Sub(w.mu.last)
 	if since >= mostInterval {
 		return true
 	}
-	if l.mu.syncing > syncFree+now.Sub(l.start)/syncShare {
+	if w.mu.syncing > syncFree+now.Sub(w.start)/syncShare {
 		return false
 	}
-	if since >= max(now.Sub(l.start)/partLost, leastInterval) {
+	if since >= max(now.Sub(w.start)/partLost, leastInterval) {
 		return true
 	}
-	return l.mu.bytes+parts >= min(max((l.mu.total+parts)/partLost, leastVolume), mostVolume)
+	return w.mu.bytes+parts >= min(max((w.mu.total+parts)/partLost, leastVolume), mostVolume)
 }
 
 // Group has the files that one checkpoint covers.
@@ -89,25 +89,25 @@ func (g *Group) SyncParts(flushed bool) error {
 // Checkpoint closes the group of the files added so far, lets flush make it durable, and
 // then records that it is on the device. If flush fails, nothing is recorded, and the error
 // is that of flush. If writing the log fails, the log has failed.
-func (l *Log) Checkpoint(flush func(*Group) error) error {
-	return l.checkpoint(flush, (*fsys.Pending).Sync)
+func (w *Writer) Checkpoint(flush func(*Group) error) error {
+	return w.checkpoint(flush, (*fsys.Pending).Sync)
 }
 
 // LastCheckpoint is a Checkpoint that does not sync the log, for a run that is about to
 // remove it, or that needs it only to be done again.
-func (l *Log) LastCheckpoint(flush func(*Group) error) error {
-	return l.checkpoint(flush, func(*fsys.Pending) error { return nil })
+func (w *Writer) LastCheckpoint(flush func(*Group) error) error {
+	return w.checkpoint(flush, func(*fsys.Pending) error { return nil })
 }
 
-func (l *Log) checkpoint(flush func(*Group) error, syncLog func(*fsys.Pending) error) error {
-	l.checkpoints.Lock()
-	defer l.checkpoints.Unlock()
-	g := l.closeGroup()
-	defer l.release(g)
+func (w *Writer) checkpoint(flush func(*Group) error, syncLog func(*fsys.Pending) error) error {
+	w.checkpoints.Lock()
+	defer w.checkpoints.Unlock()
+	g := w.closeGroup()
+	defer w.release(g)
 	if err := flush(g); err != nil {
 		return err
 	}
-	file, err := l.record(g)
+	file, err := w.record(g)
 	if file == nil {
 		return nil
 	}
@@ -115,38 +115,38 @@ func (l *Log) checkpoint(flush func(*Group) error, syncLog func(*fsys.Pending) e
 	if err == nil {
 		err = syncLog(file)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.last = time.Now()
-	l.mu.syncing += l.mu.last.Sub(begin)
-	l.fail(err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mu.last = time.Now()
+	w.mu.syncing += w.mu.last.Sub(begin)
+	w.fail(err)
 	return nil
 }
 
 // closeGroup returns the group of a checkpoint: the files added since the last one, and the
 // parts of large files that were written since then.
-func (l *Log) closeGroup() *Group {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	g := &Group{Dirs: l.mu.dirs}
-	l.mu.dirs = map[string]string{}
-	if !l.active() {
+func (w *Writer) closeGroup() *Group {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	g := &Group{Dirs: w.mu.dirs}
+	w.mu.dirs = map[string]string{}
+	if !w.active() {
 		return g
 	}
 	// The time of the log's last change is on the destination's clock. It is not before the
 	// changes of the files that the log's records list.
-	err := l.mu.w.Flush()
+	err := w.mu.lines.Flush()
 	var now fsys.Time
 	if err == nil {
-		now, err = l.now()
+		now, err = w.now()
 	}
 	if err != nil {
-		l.fail(err)
+		w.fail(err)
 		return g
 	}
-	g.upto, g.at, g.Files = l.mu.w.Size(), now, l.mu.files
-	l.mu.files, l.mu.bytes = 0, 0
-	for f, at := range l.mu.inFlight {
+	g.upto, g.at, g.Files = w.mu.lines.Size(), now, w.mu.files
+	w.mu.files, w.mu.bytes = 0, 0
+	for f, at := range w.mu.inFlight {
 		if off, states, ok := f.Reached(); ok && off > at.synced {
 			at.users++
 			g.parts = append(g.parts, part{InFlight: f, now: at, from: at.synced, off: off, states: states})
@@ -157,36 +157,36 @@ func (l *Log) closeGroup() *Group {
 
 // record writes that the group is on the device. It returns the log, which is not synced
 // yet, or nil if recording has ended.
-func (l *Log) record(g *Group) (*fsys.Pending, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if !l.active() {
+func (w *Writer) record(g *Group) (*fsys.Pending, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.active() {
 		return nil, nil
 	}
 	for _, p := range g.parts {
 		if p.now.users == 1 { // the worker has ended
 			continue
 		}
-		if err := l.mu.w.Partial(p.lineAt(p.off, p.states)); err != nil {
-			return l.mu.file, err
+		if err := w.mu.lines.Partial(p.lineAt(p.off, p.states)); err != nil {
+			return w.mu.file, err
 		}
-		l.mu.total += p.off - p.now.synced
+		w.mu.total += p.off - p.now.synced
 		p.now.synced = p.off
 	}
 	if g.Files > 0 {
-		if err := l.mu.w.Checkpoint(g.upto, g.at); err != nil {
-			return l.mu.file, err
+		if err := w.mu.lines.Checkpoint(g.upto, g.at); err != nil {
+			return w.mu.file, err
 		}
 	}
-	return l.mu.file, l.mu.w.Flush()
+	return w.mu.file, w.mu.lines.Flush()
 }
 
 // release ends the use of the large files by a checkpoint.
-func (l *Log) release(g *Group) {
+func (w *Writer) release(g *Group) {
 	for _, p := range g.parts {
-		l.mu.Lock()
+		w.mu.Lock()
 		last := p.now.release()
-		l.mu.Unlock()
+		w.mu.Unlock()
 		if last {
 			p.dup.Close()
 		}

@@ -20,21 +20,21 @@ var errTest = errors.New("no checkpoint")
 // A successful checkpoint covers the files that were added before it.
 func TestCheckpointCoversWhatWasNotedBefore(t *testing.T) {
 	root := openRoot(t, nil)
-	j, l, _ := open(t, root, tested)
+	j, r, w, _ := open(t, root, tested)
 	file := func(path string) *journal.File { return &journal.File{Path: path, Size: 10, Digests: digests} }
-	l.Add(file("dir/first"), true)
-	require.NoError(t, l.Checkpoint(func(g *Group) error {
+	w.Add(file("dir/first"), true)
+	require.NoError(t, w.Checkpoint(func(g *Group) error {
 		require.EqualValues(t, 1, g.Files)
 		require.Equal(t, map[string]string{"dir": "dir/first", ".": "dir"}, g.Dirs)
-		l.Add(file("during"), false)
+		w.Add(file("during"), false)
 		return nil
 	}))
-	require.ErrorIs(t, l.Checkpoint(func(g *Group) error {
+	require.ErrorIs(t, w.Checkpoint(func(g *Group) error {
 		require.EqualValues(t, 1, g.Files)
 		require.Empty(t, g.Dirs)
 		return errTest
 	}), errTest)
-	log, err := l.ReadBack()
+	log, err := w.ReadBack()
 	require.NoError(t, err)
 	var uncovered []string
 	for path, err := range log.Loose() {
@@ -42,14 +42,15 @@ func TestCheckpointCoversWhatWasNotedBefore(t *testing.T) {
 		uncovered = append(uncovered, path)
 	}
 	require.Equal(t, []string{"during"}, uncovered)
-	l.Close()
+	w.Close()
+	r.Close()
 	j.Close()
 
-	_, l, _ = open(t, root, tested)
-	_, _, listed, err := l.known.File("dir/first")
+	_, r, _, _ = open(t, root, tested)
+	_, _, listed, err := r.known.File("dir/first")
 	require.NoError(t, err)
 	require.True(t, listed)
-	_, _, listed, err = l.known.File("during")
+	_, _, listed, err = r.known.File("during")
 	require.NoError(t, err)
 	require.False(t, listed)
 }
@@ -64,18 +65,18 @@ func TestAFailedLogIsReportedOnce(t *testing.T) {
 		}
 		return nil
 	}))
-	_, l, _ := open(t, root, tested)
-	require.True(t, l.Active())
-	require.NoError(t, l.Failure())
-	l.Add(&journal.File{Path: "f"}, false)
+	_, _, w, _ := open(t, root, tested)
+	require.True(t, w.Active())
+	require.NoError(t, w.Failure())
+	w.Add(&journal.File{Path: "f"}, false)
 	fails.Store(true)
-	require.NoError(t, l.Checkpoint(flushNothing), "the error is not that of the files")
-	require.ErrorIs(t, l.Failure(), syscall.EIO)
-	require.NoError(t, l.Failure())
-	require.True(t, l.Failed())
-	require.False(t, l.Active())
-	l.Add(&journal.File{Path: "g"}, false)
-	require.NoError(t, l.Checkpoint(func(g *Group) error {
+	require.NoError(t, w.Checkpoint(flushNothing), "the error is not that of the files")
+	require.ErrorIs(t, w.Failure(), syscall.EIO)
+	require.NoError(t, w.Failure())
+	require.True(t, w.Failed())
+	require.False(t, w.Active())
+	w.Add(&journal.File{Path: "g"}, false)
+	require.NoError(t, w.Checkpoint(func(g *Group) error {
 		require.Zero(t, g.Files)
 		return nil
 	}))
@@ -85,12 +86,12 @@ func TestAFailedLogIsReportedOnce(t *testing.T) {
 func TestNothingIsRecordedThatIsNotDurable(t *testing.T) {
 	o := tested
 	o.Durable = false
-	_, l, _ := open(t, openRoot(t, nil), o)
-	require.False(t, l.Active())
-	l.Add(&journal.File{Path: "f"}, false)
-	require.True(t, l.WorthKeeping())
-	require.False(t, l.Due(time.Now().Add(time.Hour)))
-	require.NoError(t, l.Checkpoint(func(g *Group) error {
+	_, _, w, _ := open(t, openRoot(t, nil), o)
+	require.False(t, w.Active())
+	w.Add(&journal.File{Path: "f"}, false)
+	require.True(t, w.Worked())
+	require.False(t, w.Due(time.Now().Add(time.Hour)))
+	require.NoError(t, w.Checkpoint(func(g *Group) error {
 		require.True(t, g.Empty())
 		return nil
 	}))
@@ -109,12 +110,12 @@ func TestDue(t *testing.T) {
 		{"much was noted", time.Millisecond, mostVolume, true},
 		{"less was noted", time.Millisecond, leastVolume - 1, false},
 	} {
-		_, l, _ := open(t, openRoot(t, nil), tested)
-		l.start = l.mu.last.Add(-time.Hour)
+		_, _, w, _ := open(t, openRoot(t, nil), tested)
+		w.start = w.mu.last.Add(-time.Hour)
 		if c.bytes >= 0 {
-			l.Add(&journal.File{Path: "f", Size: c.bytes}, false)
+			w.Add(&journal.File{Path: "f", Size: c.bytes}, false)
 		}
-		require.Equal(t, c.want, l.Due(l.mu.last.Add(c.after)), c.name)
+		require.Equal(t, c.want, w.Due(w.mu.last.Add(c.after)), c.name)
 	}
 }
 
@@ -136,18 +137,18 @@ func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
 		}
 		return nil
 	}))
-	_, l, _ := open(t, root, tested)
+	_, _, w, _ := open(t, root, tested)
 	var off atomic.Int64
 	for _, separately := range []bool{false, true} {
 		o := large(temporary(t, root), &off)
 		o.Separately = separately
-		f, err := l.Track(o)
+		f, err := w.Track(o)
 		require.NoError(t, err)
 		require.NotNil(t, f)
 		defer f.Stop()
 	}
 	off.Store(1)
-	require.NoError(t, l.Checkpoint(func(g *Group) error {
+	require.NoError(t, w.Checkpoint(func(g *Group) error {
 		require.False(t, g.Empty())
 		synced = 0
 		require.NoError(t, g.SyncParts(true))
@@ -161,7 +162,7 @@ func TestPartsAreSyncedWhereNoFlushCoversThem(t *testing.T) {
 // Note never waits for a device. It does not wait while the log or a file is synced, or
 // while a file is closed, which can wait for a file server.
 func TestNoteDoesNotWaitForADevice(t *testing.T) {
-	var log *Log
+	var log *Writer
 	var begun atomic.Bool
 	var mu sync.Mutex
 	waited, slow := map[fsys.Op]int{}, map[fsys.Op]int{}
@@ -194,7 +195,7 @@ func TestNoteDoesNotWaitForADevice(t *testing.T) {
 	require.NoError(t, left.WriteAt([]byte("abc"), 0))
 	require.NoError(t, left.Place(".sealift-1.tmp"))
 	require.NoError(t, left.Keep())
-	_, log, _ = open(t, root, tested)
+	_, reader, log, _ := open(t, root, tested)
 	var off atomic.Int64
 	off.Store(LeastPartial)
 	begun.Store(true)
@@ -221,10 +222,10 @@ func TestNoteDoesNotWaitForADevice(t *testing.T) {
 			return err
 		},
 		"shortening what is left": func() error {
-			left := log.TakeLeftover(root, "left", fsys.Info{Size: 3, Mtime: source.Mtime, Ctime: source.Ctime})
+			left := reader.TakeLeftover(root, "left", fsys.Info{Size: 3, Mtime: source.Mtime, Ctime: source.Ctime}, log.Owner)
 			require.NotNil(t, left)
-			defer left.Discard()
-			return left.Shorten(1, nil)
+			defer log.Discard(left)
+			return log.Shorten(left, 1, nil)
 		},
 	}
 	for name, step := range steps {

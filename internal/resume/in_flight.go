@@ -32,7 +32,7 @@ type LargeFile struct {
 // InFlight is a file without checkpoints; only Keep needs another one.
 type InFlight struct {
 	LargeFile
-	log  *Log
+	log  *Writer
 	temp string     // the name of File
 	dup  *fsys.File // a separate descriptor, because the worker may close the other one
 }
@@ -45,18 +45,18 @@ type progress struct {
 
 // Track lets checkpoints record how much of a large file is written. The result is nil if
 // the log does not record it: the file is not large, it has no name, or the log has failed.
-func (l *Log) Track(o LargeFile) (*InFlight, error) {
-	if o.Source.Size <= LeastPartial || o.File.Name() == "" || !l.Active() {
+func (w *Writer) Track(o LargeFile) (*InFlight, error) {
+	if o.Source.Size <= LeastPartial || o.File.Name() == "" || !w.Active() {
 		return nil, nil
 	}
 	dup, err := o.File.Dup()
 	if err != nil {
 		return nil, err
 	}
-	f := &InFlight{LargeFile: o, log: l, temp: o.File.Name(), dup: dup}
-	l.mu.Lock()
-	l.mu.inFlight[f] = &progress{synced: f.Start, users: 1}
-	l.mu.Unlock()
+	f := &InFlight{LargeFile: o, log: w, temp: o.File.Name(), dup: dup}
+	w.mu.Lock()
+	w.mu.inFlight[f] = &progress{synced: f.Start, users: 1}
+	w.mu.Unlock()
 	return f, nil
 }
 
@@ -90,11 +90,11 @@ func (f *InFlight) Gone() {
 	}
 }
 
-func (l *Log) gone(path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.active() {
-		l.fail(l.mu.w.Done(path))
+func (w *Writer) gone(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.active() {
+		w.fail(w.mu.lines.Done(path))
 	}
 }
 
@@ -104,25 +104,25 @@ func (f *InFlight) Keep(off int64, states [][]byte) error {
 	if err := f.File.Sync(); err != nil {
 		return err
 	}
-	l := f.log
-	l.mu.Lock()
-	l.mu.kept = append(l.mu.kept, *f.lineAt(off, states))
-	l.mu.worked = true
-	l.mu.Unlock()
+	w := f.log
+	w.mu.Lock()
+	w.mu.kept = append(w.mu.kept, *f.lineAt(off, states))
+	w.mu.worked = true
+	w.mu.Unlock()
 	return f.File.Keep()
 }
 
 // RecordKept records the files that were kept. The caller has checked that no other
 // descriptor got an error when it wrote them.
-func (l *Log) RecordKept() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.mu.kept {
-		if l.active() {
-			l.fail(l.mu.w.Partial(&p))
+func (w *Writer) RecordKept() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.mu.kept {
+		if w.active() {
+			w.fail(w.mu.lines.Partial(&p))
 		}
 	}
-	l.mu.kept = nil
+	w.mu.kept = nil
 }
 
 // lineAt returns the record of the first off bytes of the file.

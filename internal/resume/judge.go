@@ -49,9 +49,9 @@ type Judgement struct {
 
 // Judge judges the file that have describes, at path in the destination. src describes the
 // source's file; t is for the file system of have.
-func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
-	j := Judgement{MayBeIncomplete: l.Interrupted && l.changedSince(src, have, t)}
-	if digests, ok := l.listed(path, src, have, t); ok {
+func (r *Reader) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
+	j := Judgement{MayBeIncomplete: r.Interrupted && r.changedSince(src, have, t)}
+	if digests, ok := r.listed(path, src, have, t); ok {
 		j.Listed, j.Digests = true, digests
 	}
 	return j
@@ -60,28 +60,28 @@ func (l *Log) Judge(path string, src, have fsys.Info, t TimeStamps) Judgement {
 // changedSince reports whether the file that have describes may have changed since the first
 // interrupted run. If programs can set the change time, the modification time decides. A file that
 // gets its name has the modification time of the source, or that of the writing.
-func (l *Log) changedSince(src, have fsys.Info, t TimeStamps) bool {
+func (r *Reader) changedSince(src, have fsys.Info, t TimeStamps) bool {
 	if t.ChangeTimes {
-		return !t.before(have.Ctime, l.begun)
+		return !t.before(have.Ctime, r.begun)
 	}
-	return t.SameTime(have.Mtime, src.Mtime) || !t.before(have.Mtime, l.begun)
+	return t.SameTime(have.Mtime, src.Mtime) || !t.before(have.Mtime, r.begun)
 }
 
 // listed returns the digests of a file that an interrupted run has copied or found equal,
 // and synced. Neither it nor the source's file may have changed since. Only a change time
 // that programs cannot set shows that.
-func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Digests, bool) {
-	if l.known == nil {
+func (r *Reader) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Digests, bool) {
+	if r.known == nil {
 		return nil, false
 	}
-	f, at, ok, err := l.known.File(path)
-	if err != nil || !ok || !l.fits(&f, src, have) { // a record that cannot be read does not count
+	f, at, ok, err := r.known.File(path)
+	if err != nil || !ok || !r.fits(&f, src, have) { // a record that cannot be read does not count
 		return nil, false
 	}
 	if at.Sec > time.Now().Unix() { // the clock was set back, so the change time proves nothing
 		return nil, false
 	}
-	if !l.opts.KeepTimes || !t.SameTime(have.Mtime, src.Mtime) {
+	if !r.opts.KeepTimes || !t.SameTime(have.Mtime, src.Mtime) {
 		return nil, false // a rename of its directory may have put another file here
 	}
 	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
@@ -89,29 +89,29 @@ func (l *Log) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Diges
 
 // Touched implements catalog.Interrupted. It reports whether an interrupted run may have
 // changed the file that have describes, and which digests it should then have.
-func (l *Log) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
-	if l.known != nil {
-		f, _, ok, err := l.known.File(path)
-		if err == nil && ok && f.Size == have.Size && l.fitsHashes(f.Digests) {
+func (r *Reader) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
+	if r.known != nil {
+		f, _, ok, err := r.known.File(path)
+		if err == nil && ok && f.Size == have.Size && r.fitsHashes(f.Digests) {
 			return f.Digests, true
 		}
 	}
-	t, ok := l.opts.TimeStamps(have.ID.Dev)
-	return nil, !ok || !t.ChangeTimes || !t.before(have.Ctime, l.begun)
+	t, ok := r.opts.TimeStamps(have.ID.Dev)
+	return nil, !ok || !t.ChangeTimes || !t.before(have.Ctime, r.begun)
 }
 
 // fits reports whether a record is about the current file of the source, and has the
 // digests that this run needs.
-func (l *Log) fits(f *journal.File, src, have fsys.Info) bool {
-	return f.Size == src.Size && f.Mtime == src.Mtime && f.Ctime == src.Ctime && have.Size == src.Size && l.fitsHashes(f.Digests)
+func (r *Reader) fits(f *journal.File, src, have fsys.Info) bool {
+	return f.Size == src.Size && f.Mtime == src.Mtime && f.Ctime == src.Ctime && have.Size == src.Size && r.fitsHashes(f.Digests)
 }
 
 // fitsHashes reports whether digests are of the hashes of this run.
-func (l *Log) fitsHashes(digests hash.Digests) bool {
-	if len(digests) != len(l.opts.Hashes) {
+func (r *Reader) fitsHashes(digests hash.Digests) bool {
+	if len(digests) != len(r.opts.Hashes) {
 		return false
 	}
-	for i, a := range l.opts.Hashes {
+	for i, a := range r.opts.Hashes {
 		if len(digests[i]) != a.Size() {
 			return false
 		}

@@ -57,7 +57,7 @@ func at(second, nanosecond int64) fsys.Info {
 func TestJudgement(t *testing.T) {
 	root := openRoot(t, nil)
 	recordListed(t, root, fsys.Time{Sec: 200})
-	_, l, _ := open(t, root, tested)
+	_, r, _, _ := open(t, root, tested)
 	other := func(of fsys.Info, change func(*fsys.Info)) fsys.Info {
 		change(&of)
 		return of
@@ -98,7 +98,7 @@ func TestJudgement(t *testing.T) {
 		{"programs set it, and the time is later", "unknown", source, other(at(99, 0), func(i *fsys.Info) { i.Mtime.Sec = 150 }), settable, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			left := l.Judge(c.path, c.src, c.have, c.stamps)
+			left := r.Judge(c.path, c.src, c.have, c.stamps)
 			require.Equal(t, c.listed, left.Listed, "listed")
 			require.Equal(t, c.incomplete, left.MayBeIncomplete, "may be incomplete")
 			if c.listed {
@@ -126,8 +126,8 @@ func TestJudgementWithoutProof(t *testing.T) {
 			recordListed(t, root, c.checkpoint)
 			o := tested
 			c.change(&o)
-			_, l, _ := open(t, root, o)
-			left := l.Judge("listed", source, at(150, 0), protect)
+			_, r, _, _ := open(t, root, o)
+			left := r.Judge("listed", source, at(150, 0), protect)
 			require.Equal(t, Judgement{MayBeIncomplete: true}, left)
 		})
 	}
@@ -135,9 +135,9 @@ func TestJudgementWithoutProof(t *testing.T) {
 
 // Without an interrupted run, every file is complete.
 func TestJudgementWithoutAnInterruptedRun(t *testing.T) {
-	_, l, _ := open(t, openRoot(t, nil), tested)
-	require.False(t, l.Interrupted)
-	require.Equal(t, Judgement{}, l.Judge("f", source, at(150, 0), TimeStamps{}))
+	_, r, _, _ := open(t, openRoot(t, nil), tested)
+	require.False(t, r.Interrupted)
+	require.Equal(t, Judgement{}, r.Judge("f", source, at(150, 0), TimeStamps{}))
 }
 
 func TestTouched(t *testing.T) {
@@ -145,7 +145,7 @@ func TestTouched(t *testing.T) {
 	recordListed(t, root, fsys.Time{Sec: 200})
 	o := tested
 	o.TimeStamps = func(device uint64) (TimeStamps, bool) { return protect, device == 1 }
-	_, l, _ := open(t, root, o)
+	_, r, _, _ := open(t, root, o)
 	on := func(device uint64, info fsys.Info) fsys.Info {
 		info.ID.Dev = device
 		return info
@@ -165,7 +165,7 @@ func TestTouched(t *testing.T) {
 		{"not recorded, from before the run", "unknown", on(1, at(99, 0)), false, false},
 		{"on a file system that is not known", "unknown", on(2, at(99, 0)), false, true},
 	} {
-		found, touched := l.Touched(c.path, c.have)
+		found, touched := r.Touched(c.path, c.have)
 		require.Equal(t, c.touched, touched, c.name)
 		require.Equal(t, c.known, found != nil, c.name)
 	}

@@ -15,44 +15,41 @@ type Leftover struct {
 	// Partial has the part that is on the device.
 	journal.Partial
 	File *fsys.Pending // opened; the caller commits, aborts or keeps it
-
-	log *Log
 }
 
 // TakeLeftover opens the temporary in dir of a large file that an interrupted run has left.
-// path names the file and src describes the source's file. The result is nil if there is
-// none.
-func (l *Log) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info) *Leftover {
-	line, ok := l.partial(path, src)
+// path names the file, src describes the source's file, and owner is the owner of new files. The
+// result is nil if there is none.
+func (r *Reader) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info, owner uint32) *Leftover {
+	line, ok := r.partial(path, src)
 	if !ok {
 		return nil
 	}
-	l.mu.Lock()
-	_, left := l.mu.left[line.Temp]
-	delete(l.mu.left, line.Temp)
-	l.mu.Unlock()
+	r.mu.Lock()
+	_, left := r.left[line.Temp]
+	delete(r.left, line.Temp)
+	r.mu.Unlock()
 	if !left {
 		return nil
 	}
-	file, info, err := dir.Reopen(line.Temp, l.Owner)
+	file, info, err := dir.Reopen(line.Temp, owner)
 	if err != nil { // the temporary does not exist any more, or is another file: the copy starts at the beginning
-		l.mu.Lock()
-		l.mu.left[line.Temp] = path // to be removed
-		l.mu.Unlock()
+		r.mu.Lock()
+		r.left[line.Temp] = path // to be removed
+		r.mu.Unlock()
 		return nil
 	}
-	f := &Leftover{Partial: line, File: file, log: l}
 	if info.Size < line.Offset {
-		f.Discard()
+		file.Abort()
 		return nil
 	}
-	return f
+	return &Leftover{Partial: line, File: file}
 }
 
 // Continues returns how many bytes of a file a run would continue with, if the temporary in dir has
 // not changed since.
-func (l *Log) Continues(dir *fsys.Dir, path string, src fsys.Info) int64 {
-	line, ok := l.partial(path, src)
+func (r *Reader) Continues(dir *fsys.Dir, path string, src fsys.Info) int64 {
+	line, ok := r.partial(path, src)
 	if !ok {
 		return 0
 	}
@@ -64,73 +61,65 @@ func (l *Log) Continues(dir *fsys.Dir, path string, src fsys.Info) int64 {
 }
 
 // Reached returns how many bytes of a file an interrupted run has copied, at most.
-func (l *Log) Reached(path string, src fsys.Info) int64 {
-	if l == nil {
+func (r *Reader) Reached(path string, src fsys.Info) int64 {
+	if r == nil {
 		return 0
 	}
-	line, _ := l.partial(path, src)
+	line, _ := r.partial(path, src)
 	return line.Offset
 }
 
 // partial returns how much of a large file an interrupted run has written to the device.
-func (l *Log) partial(path string, src fsys.Info) (line journal.Partial, ok bool) {
-	if l.known == nil {
+func (r *Reader) partial(path string, src fsys.Info) (line journal.Partial, ok bool) {
+	if r.known == nil {
 		return line, false
 	}
-	line, ok = l.known.Partial(path)
+	line, ok = r.known.Partial(path)
 	if !ok || line.Size != src.Size || line.Mtime != src.Mtime || line.Ctime != src.Ctime {
 		return journal.Partial{}, false
 	}
 	return line, true
 }
 
-// Shorten records, on the device, that the file can be continued at off with these states
+// Shorten records, on the device, that a leftover can be continued at off with these states
 // of the digests. The caller calls it before it truncates the file there. It has no effect
 // if the log has no later offset of the file.
-func (f *Leftover) Shorten(off int64, states [][]byte) error {
-	if f.Offset <= off || !f.log.Active() {
+func (w *Writer) Shorten(f *Leftover, off int64, states [][]byte) error {
+	if f.Offset <= off || !w.Active() {
 		return nil
 	}
 	line := f.Partial
 	line.Offset, line.States = off, states
-	log, err := f.log.replacePartial(&line)
+	w.mu.Lock()
+	err := w.mu.lines.Partial(&line) // which replaces earlier records of the path
+	if err == nil {
+		err = w.mu.lines.Flush()
+	}
+	file := w.mu.file
+	w.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	return log.Sync()
+	return file.Sync()
 }
 
-// replacePartial writes line, which replaces earlier records of its path, and returns the log,
-// which is not synced yet.
-func (l *Log) replacePartial(line *journal.Partial) (*fsys.Pending, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.mu.w.Partial(line); err != nil {
-		return nil, err
-	}
-	return l.mu.file, l.mu.w.Flush()
-}
-
-// Discard removes the file and records that it does not exist any more.
-func (f *Leftover) Discard() {
+// Discard removes a leftover and records that it does not exist any more.
+func (w *Writer) Discard(f *Leftover) {
 	f.File.Abort()
-	f.log.gone(f.Path)
+	w.gone(f.Path)
 }
 
 // RemoveTemporaries removes the temporaries of interrupted runs from dir, except those that
 // can be continued. names has every name in dir that such temporaries can have.
-func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
-	if !l.Interrupted && l.clock == nil {
-		return nil
-	}
+func (r *Reader) RemoveTemporaries(dir *fsys.Dir, names []string) error {
 	for _, name := range names {
 		id, ok := fsys.TempID(name)
-		if !ok || !l.ids[id] {
+		if !ok || !r.ids[id] {
 			continue
 		}
-		l.mu.Lock()
-		_, left := l.mu.left[name]
-		l.mu.Unlock()
+		r.mu.Lock()
+		_, left := r.left[name]
+		r.mu.Unlock()
 		if left {
 			continue
 		}
@@ -143,12 +132,9 @@ func (l *Log) RemoveTemporaries(dir *fsys.Dir, names []string) error {
 
 // RemoveLeftovers removes the temporaries in dir that this run has not continued; rel is
 // the path of dir, "" or "." for the root.
-func (l *Log) RemoveLeftovers(dir *fsys.Dir, rel string) error {
-	if !l.Interrupted {
-		return nil
-	}
+func (r *Reader) RemoveLeftovers(dir *fsys.Dir, rel string) error {
 	rel = cmp.Or(rel, ".")
-	for temp := range l.takeLeft(func(file string) bool { return path.Dir(file) == rel }) {
+	for temp := range r.takeLeft(func(file string) bool { return path.Dir(file) == rel }) {
 		if err := remove(dir, temp); err != nil {
 			return err
 		}
@@ -157,8 +143,8 @@ func (l *Log) RemoveLeftovers(dir *fsys.Dir, rel string) error {
 }
 
 // RemoveAllLeftovers removes all temporaries that this run has not continued.
-func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
-	for temp, file := range l.takeLeft(func(string) bool { return true }) {
+func (r *Reader) RemoveAllLeftovers(find *fsys.Finder) error {
+	for temp, file := range r.takeLeft(func(string) bool { return true }) {
 		dir, _, err := find.Parent(file)
 		if err != nil {
 			continue // its directory does not exist any more, or is another directory
@@ -172,14 +158,14 @@ func (l *Log) RemoveAllLeftovers(find *fsys.Finder) error {
 
 // takeLeft returns the temporaries that this run has not continued, each with the path of
 // its file, if wanted accepts that path. It returns each one once.
-func (l *Log) takeLeft(wanted func(file string) bool) map[string]string {
+func (r *Reader) takeLeft(wanted func(file string) bool) map[string]string {
 	taken := map[string]string{}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for temp, file := range l.mu.left {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for temp, file := range r.left {
 		if wanted(file) {
 			taken[temp] = file
-			delete(l.mu.left, temp)
+			delete(r.left, temp)
 		}
 	}
 	return taken

@@ -53,18 +53,18 @@ func TestLeftover(t *testing.T) {
 					require.NoError(t, w.Partial(c.line))
 				}
 			})
-			_, l, _ := open(t, root, tested)
-			left := l.TakeLeftover(root, "large", c.src)
+			_, r, w, _ := open(t, root, tested)
+			left := r.TakeLeftover(root, "large", c.src, w.Owner)
 			require.Equal(t, c.found, left != nil)
 			if !c.found {
 				return
 			}
 			require.EqualValues(t, 50, left.Offset)
-			require.Nil(t, l.TakeLeftover(root, "large", c.src), "it is taken once")
-			left.Discard()
+			require.Nil(t, r.TakeLeftover(root, "large", c.src, w.Owner), "it is taken once")
+			w.Discard(left)
 			require.False(t, exists(root, temp))
-			require.NoError(t, l.Failure())
-			log, err := l.ReadBack()
+			require.NoError(t, w.Failure())
+			log, err := w.ReadBack()
 			require.NoError(t, err)
 			for p := range log.Partials() {
 				t.Error("the log still names", p.Temp)
@@ -90,14 +90,14 @@ func TestTemporariesAreRemoved(t *testing.T) {
 			Path: "large", Temp: continued, Offset: 50, Size: 100, Mtime: source.Mtime, Ctime: source.Ctime,
 		}))
 	})
-	_, l, _ := open(t, root, tested)
-	require.NoError(t, l.RemoveTemporaries(root, []string{continued, dead, foreign, "file"}))
+	_, r, _, _ := open(t, root, tested)
+	require.NoError(t, r.RemoveTemporaries(root, []string{continued, dead, foreign, "file"}))
 	require.True(t, exists(root, continued))
 	require.False(t, exists(root, dead))
 	require.True(t, exists(root, foreign))
-	require.NoError(t, l.RemoveLeftovers(root, "sub"))
+	require.NoError(t, r.RemoveLeftovers(root, "sub"))
 	require.True(t, exists(root, continued), "its file is in another directory")
-	require.NoError(t, l.RemoveLeftovers(root, ""))
+	require.NoError(t, r.RemoveLeftovers(root, ""))
 	require.False(t, exists(root, continued))
 	require.True(t, exists(root, foreign))
 }

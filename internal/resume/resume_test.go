@@ -30,15 +30,18 @@ func openRoot(t *testing.T, sys *fsys.FS) *fsys.Dir {
 }
 
 // open opens the journal and the log in root. The test can close them before it ends.
-func open(t *testing.T, root *fsys.Dir, o Options) (*Journal, *Log, []error) {
+func open(t *testing.T, root *fsys.Dir, o Options) (*Journal, *Reader, *Writer, []error) {
 	t.Helper()
 	j, err := OpenJournal(root, JournalName(o.File))
 	require.NoError(t, err)
 	t.Cleanup(j.Close)
-	l, warnings, err := j.OpenLog(o)
+	r, warnings, err := j.ReadLogs(o)
 	require.NoError(t, err)
-	t.Cleanup(l.Close)
-	return j, l, warnings
+	t.Cleanup(r.Close)
+	w, err := j.Begin(r)
+	require.NoError(t, err)
+	t.Cleanup(w.Close)
+	return j, r, w, warnings
 }
 
 // recordedID is the id of the logs that record makes.
@@ -146,10 +149,11 @@ func TestRemoveLeavesLogsOfOtherSources(t *testing.T) {
 			if other {
 				record(t, root, elsewhere, func(*journal.Writer) {})
 			}
-			j, l, warnings := open(t, root, tested)
+			j, r, w, warnings := open(t, root, tested)
 			require.True(t, j.HoldsLogs())
-			require.Equal(t, other, l.Interrupted)
-			l.Close()
+			require.Equal(t, other, r.Interrupted)
+			w.Close()
+			r.Close()
 			require.NoError(t, j.Remove())
 			require.True(t, j.Removed)
 			j.Close()
@@ -182,11 +186,11 @@ func TestOnlyALogWithTheSameTermsIsContinued(t *testing.T) {
 		earlier := tested
 		earlier.Terms = terms
 		record(t, root, earlier, func(*journal.Writer) {})
-		_, l, warnings := open(t, root, tested)
-		require.True(t, l.Interrupted)
-		require.Equal(t, fsys.Time{Sec: 100}, l.begun)
-		require.Equal(t, continued, l.known != nil)
-		require.Equal(t, !continued, l.SetAside)
+		_, r, _, warnings := open(t, root, tested)
+		require.True(t, r.Interrupted)
+		require.Equal(t, fsys.Time{Sec: 100}, r.begun)
+		require.Equal(t, continued, r.known != nil)
+		require.Equal(t, !continued, r.SetAside)
 		if continued {
 			require.Empty(t, warnings)
 		} else {
