@@ -110,9 +110,12 @@ func (d *Destination) canCreate() bool {
 func (d *Destination) Dropped() bool { return d.lost.Load() != nil }
 
 // Warn reports metadata that the destination does not hold, once for each kind.
-func (d *Destination) Warn(kind string, err error) {
+func (d *Destination) Warn(kind string, err error) { d.WarnOf(kind, "", err) }
+
+// WarnOf is Warn with the path of an entry.
+func (d *Destination) WarnOf(kind, path string, err error) {
 	if _, again := d.warned.LoadOrStore(kind, true); !again {
-		d.report(event.Event{Kind: event.Warning, Target: d.Given, Err: err})
+		d.report(event.Event{Kind: event.Warning, Path: path, Target: d.Given, Err: err})
 	}
 }
 

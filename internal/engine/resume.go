@@ -105,8 +105,6 @@ const kindSuspect = "suspect files"
 // warnSuspect warns, once, of files that an interrupted run may have damaged and that policy
 // "never" leaves alone.
 func (t *target) warnSuspect(path string) {
-	if !t.HasWarned(kindSuspect) {
-		err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
-		t.Report(event.Event{Kind: event.Warning, Path: path, Target: t.Given, Err: err})
-	}
+	err := errors.New(`it differs from the source and was changed since a copy was interrupted, as others may be; policy "never" leaves it unchanged`)
+	t.WarnOf(kindSuspect, path, err)
 }
