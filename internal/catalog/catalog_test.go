@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -35,13 +36,13 @@ func TestSkippedFilesKeepTheirLine(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, files{"a": "one"}.tree(), with(test.dest, files{"a": "one"}).tree())
-			o := Options{Hashes: test.hashes, Usual: test.usual}
+			o := options{Hashes: test.hashes, Usual: test.usual}
 			c := p.begin(o)
 			digests, _, kept := c.Kept("a")
 			if kept != test.kept {
 				t.Fatalf("kept: %v", kept)
 			}
-			if kept && !slices.EqualFunc(digests, digestsOf("one", c.opts.Hashes...), slices.Equal[[]byte]) {
+			if kept && !slices.EqualFunc(digests, digestsOf("one", c.Hashes...), slices.Equal[[]byte]) {
 				t.Errorf("the line has the digests %x", digests)
 			}
 		})
@@ -52,7 +53,7 @@ func TestSkippedFilesKeepTheirLine(t *testing.T) {
 func TestManifestOutside(t *testing.T) {
 	p := newPair(t, files{"a": "one"}.tree(), files{"a": "one", "b": "two"}.tree())
 	elsewhere := t.TempDir()
-	o := Options{Outside: filepath.Join(elsewhere, "made", "list.sha256")}
+	o := options{Outside: filepath.Join(elsewhere, "made", "list.sha256")}
 	p.copy(o)
 	wantFiles(t, elsewhere, files{"made/list.sha256": sha("a", "one")})
 
@@ -132,20 +133,20 @@ func TestNamesOfManifests(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, with(tree, test.source).tree(), test.dest.tree())
-			c := p.begin(Options{Hashes: test.hashes})
+			c := p.begin(options{Hashes: test.hashes})
 			if test.guarded != "" && !c.Guards(test.guarded) {
 				t.Error("it may be replaced")
 			}
-			c.Close()
-			p.copy(Options{Hashes: test.hashes})
+			c.Books.Close()
+			p.copy(options{Hashes: test.hashes})
 			wantFiles(t, p.dest, with(tree, test.want))
 		})
 	}
 	p := newPair(t, files{"SHA256SUMS": "x", "sealift.sha256": "x"}.tree(), treetest.Dir{})
-	if _, err := p.open(Options{}); err == nil || !strings.Contains(err.Error(), "--manifest") {
+	if _, err := p.open(options{}); err == nil || !strings.Contains(err.Error(), "--manifest") {
 		t.Errorf("both names are taken: %v", err)
 	}
-	if _, err := p.open(Options{Usual: "SHA256SUMS"}); err == nil {
+	if _, err := p.open(options{Usual: "SHA256SUMS"}); err == nil {
 		t.Error("--manifest is literal")
 	}
 }
@@ -155,8 +156,8 @@ func TestManifestOfASourceThatIsLeftAlone(t *testing.T) {
 	tree := files{"a": "one"}
 	all := with(tree, files{"SHA256SUMS": sha("a", "one")})
 	p := newPair(t, all.tree(), all.tree())
-	c := p.begin(Options{})
-	c.Record(Outcome{Path: "a"})
+	c := p.begin(options{})
+	c.Books.Account(record.Outcome{Path: "a"})
 	if _, err := c.Write(); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +175,7 @@ func TestWorkersAskAtTheSameTime(t *testing.T) {
 	treetest.Create(t, filepath.Join(p.source, "list.sha256"), treetest.File(sha(list...)))
 	source, _ := OpenSource(openRoot(t, p.source), SourceOptions{Hashes: usualHashes, Check: true})
 	defer source.Close()
-	c := p.begin(Options{})
+	c := p.begin(options{})
 	var workers sync.WaitGroup
 	for w := range 4 {
 		workers.Go(func() {
@@ -185,7 +186,7 @@ func TestWorkersAskAtTheSameTime(t *testing.T) {
 				if err != nil || !kept || !x.Met(line) || c.Accepts(line) != nil {
 					t.Errorf("%s: kept %v, %v", name, kept, err)
 				}
-				if err := c.BeforeChange(name); err != nil {
+				if err := c.Books.BeforeChange(name); err != nil {
 					t.Error(err)
 				}
 			}
@@ -210,20 +211,20 @@ func TestDescriptors(t *testing.T) {
 	list, blake := sha("a", "one"), sums(hash.BLAKE3, "a", "one")
 	for name, test := range map[string]struct {
 		source, dest files
-		options      Options
+		options      options
 	}{
 		"many manifests": {
 			source:  files{"SHA256SUMS": list, "MD5SUMS": "x"},
 			dest:    files{"SHA256SUMS": list, ".sealift-was-SHA256SUMS": list, "MD5SUMS": sums(hash.MD5, "a", "x"), "sealift.sha256": list, "BLAKE3SUMS": blake},
-			options: Options{Hashes: both, Asides: memoryJournal{"SHA256SUMS": ".sealift-was-SHA256SUMS"}},
+			options: options{Hashes: both, Asides: memoryJournal{"SHA256SUMS": ".sealift-was-SHA256SUMS"}},
 		},
 		"with a name that is taken": {
 			source: files{"SHA256SUMS": "x"}, dest: files{"SHA256SUMS": list, "sealift.sha256": "x"},
 		},
-		"in a directory":            {dest: files{"d/e/list": list}, options: Options{Usual: "d/e/list"}},
-		"in a directory, refused":   {dest: files{"d/e/list": "x"}, options: Options{Usual: "d/e/list"}},
-		"of a single file":          {source: files{"a": "one"}, dest: files{"a.sha256": list}, options: Options{File: "a"}},
-		"of a single file, refused": {source: files{"a": "one"}, dest: files{"a.sha256": "x"}, options: Options{File: "a"}},
+		"in a directory":            {dest: files{"d/e/list": list}, options: options{Usual: "d/e/list"}},
+		"in a directory, refused":   {dest: files{"d/e/list": "x"}, options: options{Usual: "d/e/list"}},
+		"of a single file":          {source: files{"a": "one"}, dest: files{"a.sha256": list}, options: options{File: "a"}},
+		"of a single file, refused": {source: files{"a": "one"}, dest: files{"a.sha256": "x"}, options: options{File: "a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, test.source.tree(), test.dest.tree())
@@ -233,8 +234,8 @@ func TestDescriptors(t *testing.T) {
 			}
 			before := count()
 			s, _ := OpenSource(source, SourceOptions{Hashes: test.options.Hashes, Check: true})
-			if c, err := Open(dest, s, test.options); err == nil {
-				c.Close()
+			if c, err := openBooks(dest, source, test.options, nil); err == nil {
+				c.Books.Close()
 			}
 			s.Close()
 			if after := count(); after != before {

@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // standardInput is the name of standard input in lines.
@@ -52,7 +53,7 @@ type File struct {
 	home   *fsys.Dir
 	homeID fsys.ID
 	name   string
-	prev   *own
+	prev   *existing
 	blocks []io.ReadSeeker // of prev, one for each hash; nil without lines
 }
 
@@ -61,7 +62,7 @@ type File struct {
 func OpenFile(o FileOptions) (*File, error) {
 	f := &File{opts: o}
 	err := f.open()
-	if errors.As(err, new(*notOwnError)) {
+	if errors.As(err, new(*takenError)) {
 		err = fmt.Errorf("%w; %s", err, o.Hint)
 	}
 	if err != nil {
@@ -78,7 +79,7 @@ func (f *File) open() error {
 	}
 	info, err := f.opts.FS.StatPath(file)
 	if err == nil && info.Kind != fsys.Regular { // also /dev/stdout, which may not lead to a path
-		return &notOwnError{"it is a " + info.Kind.String()}
+		return &takenError{"it is a " + info.Kind.String()}
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -121,7 +122,7 @@ func (f *File) load() (err error) {
 	}
 	if f.opts.Format == manifest.GNU { // other hashes have lines of the same form
 		if a, _ := manifest.AlgorithmIn(f.name); a != "" && a != f.opts.Hashes[0] {
-			return &notOwnError{fmt.Sprintf("its name says that its lines are of %s, not of %s", a, f.opts.Hashes[0])}
+			return &takenError{fmt.Sprintf("its name says that its lines are of %s, not of %s", a, f.opts.Hashes[0])}
 		}
 	}
 	f.blocks, err = manifest.OwnBlocks(fsys.ReaderAt{File: f.prev.file}, f.prev.info.Size, f.opts.Format, f.opts.Builder.Named, f.opts.Hashes...)
@@ -142,8 +143,8 @@ func (f *File) Is(dir fsys.ID, name string, file fsys.ID) bool {
 // paths that are still regular files. A manifest that would not change stays. The file is
 // complete and synced before it gets its name; otherwise the existing file stays. Write returns
 // the cause of ctx's end if it still waits for another process then.
-func (f *File) Write(ctx context.Context) (Written, error) {
-	w := Written{Path: f.opts.Path}
+func (f *File) Write(ctx context.Context) (record.Written, error) {
+	w := record.Written{Path: f.opts.Path}
 	if err := f.refresh(); err != nil {
 		return w, err
 	}
@@ -158,7 +159,7 @@ func (f *File) Write(ctx context.Context) (Written, error) {
 			return w, err
 		}
 		if digest != "" {
-			w.count(n, digest)
+			w.Count(n, digest)
 			return w, stillSame(f.home, f.name, f.prev)
 		}
 	}
@@ -172,7 +173,7 @@ func (f *File) Write(ctx context.Context) (Written, error) {
 	}
 	r := replacement{home: f.home, name: f.name, replaces: f.prev, like: f.prev, durable: true, compose: compose}
 	n, digest, err := r.write()
-	w.count(n, digest)
+	w.Count(n, digest)
 	if err == nil {
 		err = f.home.Sync()
 	}

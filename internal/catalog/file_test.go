@@ -26,6 +26,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // fileTest is a File at the path M, with a line for each of puts. A put is the path of a
@@ -51,14 +52,14 @@ func (o fileTest) open() (*File, error) {
 	return OpenFile(o.FileOptions)
 }
 
-func (o fileTest) write(t require.TestingT, puts ...string) (Written, error) {
+func (o fileTest) write(t require.TestingT, puts ...string) (record.Written, error) {
 	f, err := o.open()
 	require.NoError(t, err)
 	defer f.Close()
 	return writeTo(t, f, puts...)
 }
 
-func writeTo(t require.TestingT, f *File, puts ...string) (Written, error) {
+func writeTo(t require.TestingT, f *File, puts ...string) (record.Written, error) {
 	for _, path := range puts {
 		require.NoError(t, f.opts.Builder.Put(manifest.Entry{Path: path, Digests: digestsOf(path, f.opts.Hashes...)}))
 	}
@@ -132,7 +133,7 @@ func TestFileKeepsLinesOfOtherFiles(t *testing.T) {
 			require.NoError(t, err)
 			want := linesOf(tt.want...)
 			require.Equal(t, want, content(t, "M"))
-			require.Equal(t, Written{Path: "M", Lines: len(tt.want), Dropped: tt.dropped, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(want)))}, w)
+			require.Equal(t, record.Written{Path: "M", Lines: len(tt.want), Dropped: tt.dropped, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(want)))}, w)
 		})
 	}
 }
@@ -252,7 +253,7 @@ func TestFileThatWouldNotChangeIsLeftAlone(t *testing.T) {
 	sys := &fsys.FS{Fault: faultfs.OnOp(faultfs.Fail(errors.New("not to be called")), fsys.OpCreate)}
 	w, err := fileTest{FileOptions: FileOptions{FS: sys}}.write(t, "b")
 	require.NoError(t, err)
-	require.Equal(t, Written{Path: "M", Lines: 2, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(linesOf("a", "b"))))}, w)
+	require.Equal(t, record.Written{Path: "M", Lines: 2, SHA256: fmt.Sprintf("%x", sha256.Sum256([]byte(linesOf("a", "b"))))}, w)
 	after, err := (*fsys.FS)(nil).StatPath("M")
 	require.NoError(t, err)
 	after.Atime = before.Atime
@@ -421,7 +422,7 @@ func TestFileFaultSweep(t *testing.T) {
 			}
 			return nil
 		})
-		var w Written
+		var w record.Written
 		f, err := fileTest{FileOptions: FileOptions{FS: sys}}.open()
 		if err == nil {
 			w, err = writeTo(t, f, "b")

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 // it has, and a run that changes nothing keeps all its lines.
 func TestNamesOfEachHash(t *testing.T) {
 	eachHash(t, func(t *testing.T, a hash.Algorithm, extension string) {
-		o := Options{Hashes: []hash.Algorithm{a}}
+		o := options{Hashes: []hash.Algorithm{a}}
 		for want, source := range map[string]files{
 			a.FileName():          {"a": "one", "d/new\nline": "two"},
 			"sealift" + extension: {"a": "one", a.FileName(): "x"},
@@ -49,7 +50,7 @@ func TestChainOfEachHash(t *testing.T) {
 		tree := files{"a": "one", a.FileName(): sums(a, "a", "one")}
 		p := newPair(t, tree.tree(), treetest.Dir{})
 		for range 2 {
-			p.copy(Options{Hashes: []hash.Algorithm{a}})
+			p.copy(options{Hashes: []hash.Algorithm{a}})
 			wantFiles(t, p.dest, tree)
 		}
 	})
@@ -72,7 +73,7 @@ func TestFormOfEachHash(t *testing.T) {
 			"OpenSSL's form":                     {content: a.Tags()[0] + "(a)= " + a.Text(digestsOf("one", a)[0]) + "\n", refused: true},
 		} {
 			p := newPair(t, treetest.Dir{}, treetest.Dir{a.FileName(): treetest.File(test.content)})
-			_, err := p.open(Options{Hashes: []hash.Algorithm{a}, Usual: a.FileName()})
+			_, err := p.open(options{Hashes: []hash.Algorithm{a}, Usual: a.FileName()})
 			if refusal := (*failure.RefusedError)(nil); errors.As(err, &refusal) != test.refused {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -95,14 +96,13 @@ func TestOthersOfEachHash(t *testing.T) {
 				dest[name] = sums(a, "a", "old", "b", "b")
 			}
 			p := newPair(t, files{"a": "new"}.tree(), dest.tree())
-			c := p.begin(Options{Hashes: []hash.Algorithm{this}, File: file})
+			c := p.begin(options{Hashes: []hash.Algorithm{this}, File: file})
 			p.copyAll(c)
 			if _, err := c.Write(); err != nil {
 				t.Fatal(err)
 			}
-			stale, err := c.Stale()
-			if err != nil || len(stale) != 1 || stale[0] != (Stale{beside, 1}) {
-				t.Errorf("file %q: %+v is out of date (%v)", file, stale, err)
+			if stale := c.Stale(); !slices.Equal(stale, []string{beside + " 1"}) {
+				t.Errorf("file %q: %q are out of date", file, stale)
 			}
 			after := read(t, p.dest)
 			for _, name := range a.FileNames() {
@@ -121,7 +121,7 @@ func TestOthersOfEachHash(t *testing.T) {
 // alone stays and is compared, in the notation of its hash.
 func TestOneFileOfEachHash(t *testing.T) {
 	eachHash(t, func(t *testing.T, a hash.Algorithm, extension string) {
-		o := Options{Hashes: []hash.Algorithm{a}, File: "a"}
+		o := options{Hashes: []hash.Algorithm{a}, File: "a"}
 		name := "a" + extension
 		p := newPair(t, files{"a": "new"}.tree(), files{"a": "old", name: sums(a, "a", "old")}.tree())
 		p.copy(o)

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -9,9 +10,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -92,41 +95,110 @@ func openRoot(t *testing.T, name string) *fsys.Dir {
 	return root
 }
 
-// open opens the catalog of a run with the default options, changed by o.
-func (p *pair) open(o Options) (*Catalog, error) {
+// options are those of record.Destination that tests set.
+type options struct {
+	Hashes                      []hash.Algorithm
+	File, Usual, Outside, Shown string
+	ReadsBack                   bool
+	Asides                      map[string]string
+}
+
+// books are the books of one run with line manifests.
+type books struct {
+	*record.Books
+	*manifests
+	t        *testing.T
+	warnings []string
+}
+
+func openBooks(root, source *fsys.Dir, o options, j record.Journal) (*books, error) {
+	b := &books{}
+	opened, err := record.Open(&record.Destination{
+		Source: source, Root: root, Hashes: o.Hashes, File: o.File, Usual: o.Usual, Outside: o.Outside, Shown: o.Shown,
+		ReadsBack: o.ReadsBack, Asides: o.Asides, Journal: j, Report: func(e event.Event) { b.warnings = append(b.warnings, e.Path+": "+e.Err.Error()) },
+	}, Lines{o.Hashes})
+	if err != nil {
+		return nil, err
+	}
+	b.Books = &opened
+	switch book := record.Of[record.Book](b.Books).(type) {
+	case *Tree:
+		b.manifests = book.manifests
+	case *Outside:
+		b.manifests = book.manifests
+	case *Single:
+		b.manifests = book.manifests
+	}
+	return b, nil
+}
+
+// Kept is that of the Books.
+func (b *books) Kept(file string) (digests hash.Digests, line record.Line, complete bool) {
+	k := b.Books.Kept(file)
+	return k.Digests, k.Line, k.Complete
+}
+
+// Accepts is that of the Books, for the only file.
+func (b *books) Accepts(digests hash.Digests) error { return b.Books.Accepts(b.File, digests, true) }
+
+// Write is Books.Finish.
+func (b *books) Write() ([]record.Written, error) { return b.Books.Finish(record.End{Complete: true}) }
+
+// Stale returns the other manifests that Write has warned of, and how many of their lines are out
+// of date.
+func (b *books) Stale() (stale []string) {
+	for _, w := range b.warnings {
+		var lines int
+		name, text, _ := strings.Cut(w, ": ")
+		if _, err := fmt.Sscanf(text, "%d", &lines); err != nil {
+			b.t.Error(w)
+		}
+		stale = append(stale, fmt.Sprintf("%s %d", name, lines))
+	}
+	return stale
+}
+
+// IsManifest and Guards report what Claim says.
+func (b *books) IsManifest(file string) bool { return b.Books.Claim(file).Own }
+func (b *books) Guards(file string) bool     { return b.Books.Claim(file).Guarded != nil }
+
+// Drop and DropBelow record that lines are dropped.
+func (b *books) Drop(file string)     { b.Books.Account(record.Outcome{Path: file, Dropped: true}) }
+func (b *books) DropBelow(dir string) { b.Books.Account(record.Outcome{Path: dir, Below: true}) }
+
+// open opens the books of a run with the default options, changed by o.
+func (p *pair) open(o options) (*books, error) {
 	p.t.Helper()
 	if o.Hashes == nil {
 		o.Hashes = usualHashes
 	}
-	o.Asides, o.Journal = maps.Clone(p.journal), p.journal
-	source, _ := OpenSource(openRoot(p.t, p.source), SourceOptions{Hashes: o.Hashes, File: o.File})
-	p.t.Cleanup(source.Close)
-	c, err := Open(openRoot(p.t, p.dest), source, o)
+	o.Asides = maps.Clone(p.journal)
+	b, err := openBooks(openRoot(p.t, p.dest), openRoot(p.t, p.source), o, p.journal)
 	if err == nil {
-		p.t.Cleanup(c.Close)
+		b.t = p.t
+		p.t.Cleanup(b.Books.Close)
 	}
-	return c, err
+	return b, err
 }
 
-// begin opens the catalog of a run without refusals, after completed runs.
-func (p *pair) begin(o Options) *Catalog {
+// begin opens the books of a run without refusals, after completed runs.
+func (p *pair) begin(o options) *books {
 	p.t.Helper()
 	c, err := p.open(o)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	c.Resume(nil)
 	return c
 }
 
 // put copies one file of the source, and replaces an existing one.
-func (p *pair) put(c *Catalog, name string) {
+func (p *pair) put(c *books, name string) {
 	p.t.Helper()
 	content, err := os.ReadFile(filepath.Join(p.source, name))
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if err := c.BeforeChange(name); err != nil {
+	if err := c.Books.BeforeChange(name); err != nil {
 		p.t.Fatal(err)
 	}
 	to := filepath.Join(p.dest, name)
@@ -141,11 +213,11 @@ func (p *pair) put(c *Catalog, name string) {
 	if err := os.Rename(to+"~", to); err != nil {
 		p.t.Fatal(err)
 	}
-	c.Record(Outcome{Path: name, Digests: digestsOf(string(content), c.opts.Hashes...), Created: !existed, Replaced: existed})
+	c.Books.Account(record.Outcome{Path: name, Digests: digestsOf(string(content), c.Hashes...), Created: !existed, Replaced: existed})
 }
 
 // copyAll copies the files of the source except those in leave and the source's own manifests.
-func (p *pair) copyAll(c *Catalog, leave ...string) {
+func (p *pair) copyAll(c *books, leave ...string) {
 	p.t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(read(p.t, p.source))) {
 		if !slices.Contains(leave, name) && !c.IsManifest(name) && !c.Guards(name) {
@@ -155,7 +227,7 @@ func (p *pair) copyAll(c *Catalog, leave ...string) {
 }
 
 // copy runs a copy of the files of the source except those in leave.
-func (p *pair) copy(o Options, leave ...string) []Written {
+func (p *pair) copy(o options, leave ...string) []record.Written {
 	p.t.Helper()
 	c := p.begin(o)
 	p.copyAll(c, leave...)
@@ -163,7 +235,7 @@ func (p *pair) copy(o Options, leave ...string) []Written {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	c.Close()
+	c.Books.Close()
 	return written
 }
 

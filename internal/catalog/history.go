@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,32 +19,52 @@ import (
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
-// History makes a catalog write generations of ASC MHL histories.
+// History is the record.Recorder of ASC MHL histories.
 type History struct {
-	Order  mhl.Order // without the computed hashes, and without fields that depend on the destination
 	Source *mhl.Tree // histories of the source, which are copied
-	Dest   *mhl.Tree // histories of the destination when the run began; nil if it did not exist
+	// Dest returns the histories of a destination when the run began; nil if it did not exist. The
+	// order has neither the computed hashes nor temporary files.
+	Dest func(*record.Destination) (*mhl.Tree, mhl.Order)
 }
 
 // history updates the histories of a destination.
 type history struct {
-	History
-	lines []extsort.Spill   // of Dest, one for each hash of the run that it has
-	index []*manifest.Index // of lines; nil where Dest lists none
-	made  lookup.Set        // paths that this run or an interrupted one has created or replaced
+	record.NoBook
+	*record.Destination
+	order  mhl.Order
+	ignore *mhl.Ignore // the patterns of order
+	source *mhl.Tree
+	dest   *mhl.Tree
+	lines  []extsort.Spill   // of dest, one for each hash of the run that it has
+	index  []*manifest.Index // of lines; nil where dest lists none
+	made   lookup.Set        // paths that this run or an interrupted one has created or replaced
 }
 
-// openHistory indexes the lines of the histories of the destination.
-func (c *Catalog) openHistory() error {
-	h := &history{History: *c.opts.History}
-	c.history = h
-	if h.Dest == nil || len(h.Dest.Histories()) == 0 {
+// Open implements record.Recorder. It indexes the lines of the histories of the destination.
+func (r History) Open(d *record.Destination) (record.Book, error) {
+	h := &history{Destination: d, source: r.Source}
+	h.dest, h.order = r.Dest(d)
+	h.ignore = mhl.NewIgnore(h.order.Ignore...)
+	err := h.openLines()
+	if err == nil {
+		err = h.refuseHidden()
+	}
+	if err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *history) openLines() error {
+	if h.dest == nil || len(h.dest.Histories()) == 0 {
 		return nil
 	}
-	for _, a := range c.opts.Hashes {
-		lines, size, err := h.Dest.Lines(mhl.Of(a), extsort.TempFile)
+	for _, a := range h.Hashes {
+		lines, size, err := h.dest.Lines(mhl.Of(a), extsort.TempFile)
 		if err != nil {
 			return err
 		}
@@ -57,7 +78,8 @@ func (c *Catalog) openHistory() error {
 	return nil
 }
 
-func (h *history) close() {
+// Close implements record.Book.
+func (h *history) Close() {
 	for _, lines := range h.lines {
 		_ = lines.Close() // a temporary that is not needed any more
 	}
@@ -66,8 +88,8 @@ func (h *history) close() {
 
 // listed returns the digests of a file in the histories of the destination, nil for each
 // hash that they do not have. The error is that of reading their lines.
-func (h *history) listed(file string, hashes int) (digests hash.Digests, err error) {
-	digests = make(hash.Digests, hashes)
+func (h *history) listed(file string) (digests hash.Digests, err error) {
+	digests = make(hash.Digests, len(h.Hashes))
 	for slot, index := range h.index {
 		found, failed := index.Listing(file)
 		if failed != nil {
@@ -79,68 +101,89 @@ func (h *history) listed(file string, hashes int) (digests hash.Digests, err err
 	return digests, err
 }
 
-// InHistory reports whether the histories of the destination list a file, or cannot be read.
-func (c *Catalog) InHistory(file string) bool {
-	if c.history == nil {
-		return false
-	}
-	known, err := c.history.listed(file, len(c.opts.Hashes))
-	return err != nil || slices.ContainsFunc(known, func(d []byte) bool { return d != nil })
+// Kept implements record.Book.
+func (h *history) Kept(file string) record.Kept {
+	digests, _ := h.listed(file) // Accepts reports what cannot be read
+	return record.Kept{Digests: digests, Complete: record.IsComplete(digests)}
 }
 
-// Contradicts reports whether the histories of the destination list a file with another
-// digest than one of these. Then its content must not be recorded under that path. Without
-// digests it returns false.
-func (c *Catalog) Contradicts(file string, digests hash.Digests) (bool, error) {
-	if c.history == nil || digests == nil {
-		return false, nil
+// errListed is the conflict of a file whose new content would contradict the destination's
+// history.
+var errListed = &record.Conflict{
+	Why:  "the history of the destination lists it with other content",
+	Next: "copy this source into another directory",
+}
+
+// Accepts implements record.Book. New content must have the digests that the histories of the
+// destination list under its path.
+func (h *history) Accepts(file string, digests hash.Digests, changes bool) error {
+	if !changes {
+		return nil
 	}
-	listed, err := c.history.listed(file, len(digests))
-	for slot, d := range digests {
+	listed, err := h.listed(file)
+	if digests == nil {
+		if err != nil || slices.ContainsFunc(listed, func(d []byte) bool { return d != nil }) {
+			return record.ErrNoDigests
+		}
+		return nil
+	}
+	for slot, d := range digests[:len(listed)] {
 		if known := listed[slot]; known != nil && !bytes.Equal(known, d) {
-			return true, nil
+			return errListed
 		}
 	}
-	return false, err
+	return err
 }
 
-// WriteHistory copies the histories of the source and writes the generations of the run,
-// when all files are at the destination and durable. A destination with a history gets a
-// generation of only the files that the run has added; without such files it gets none.
-func (c *Catalog) WriteHistory() (written []Written, err error) {
-	if c.err != nil {
-		return nil, c.err
+// Omits implements record.Book.
+func (h *history) Omits(file string) bool {
+	return h.ignore.Hides(file, false) || h.source.Hides(file, false) || h.dest != nil && h.dest.Hides(file, false)
+}
+
+// Account implements record.Book.
+func (h *history) Account(o record.Outcome) error {
+	if o.Created || o.Replaced || o.Resumed {
+		h.made.Add(o.Path)
 	}
-	h := c.history
-	if err := h.Source.Bring(c.root, c.opts.Durable); err != nil {
+	return nil
+}
+
+// Finish implements record.Book. It copies the histories of the source and writes the generations
+// of the run if no entry of the source is missing. A destination with a history gets a generation
+// of only the files that the run has added; without such files it gets none.
+func (h *history) Finish(end record.End) (written []record.Written, err error) {
+	if !end.Complete {
+		return nil, nil
+	}
+	if err := h.source.Bring(h.Root, h.Durable); err != nil {
 		return nil, err
 	}
-	o := h.Order
-	ignore, more := c.ignoreLines(o.Ignore)
+	o := h.order
+	ignore, more := h.ignoreLines(o.Ignore)
 	o.Ignore = ignore
-	o.Computed, o.Durable, o.NewSpill = c.opts.Hashes, c.opts.Durable, c.opts.Spill
-	survey, err := mhl.NewSurvey(c.root, mhl.NewIgnore(o.Ignore...).Hides)
+	o.Computed, o.Durable, o.NewSpill = h.Hashes, h.Durable, h.Spill
+	survey, err := mhl.NewSurvey(h.Root, mhl.NewIgnore(o.Ignore...).Hides)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := mhl.Open(c.root, survey.Nested, c.opts.Spill)
+	tree, err := mhl.Open(h.Root, survey.Nested, h.Spill)
 	if err != nil {
 		return nil, err
 	}
 	defer tree.Close() //nolint:errcheck // temporaries that are not needed any more
-	if err := tree.Settle(c.opts.Durable); err != nil {
+	if err := tree.Settle(h.Durable); err != nil {
 		return nil, err
 	}
-	present := manifest.NewBuilder(nil, c.opts.Spill, 4<<20)
+	present := manifest.NewBuilder(nil, h.Spill, 4<<20)
 	defer present.Close() //nolint:errcheck // the same
-	if err := c.findPresent(tree, o.Ignore, present); err != nil {
+	if err := h.findPresent(tree, o.Ignore, present); err != nil {
 		return nil, err
 	}
-	entries, others := c.entries(present), 0
+	entries, others := h.entries(present), 0
 	if err := entries(func(manifest.Entry) error { return nil }, func() { others++ }); err != nil {
 		return nil, err
 	}
-	continues := h.Dest != nil && h.Dest.At("") != nil
+	continues := h.dest != nil && h.dest.At("") != nil
 	o.Partial = continues || others > 0
 	if continues {
 		o.Select = func(file string, listed bool) bool { return !listed || h.made.Has(file) }
@@ -148,27 +191,25 @@ func (c *Catalog) WriteHistory() (written []Written, err error) {
 	}
 	generations, err := tree.Write(&o, func(yield func(manifest.Entry) error) error { return entries(yield, func() {}) })
 	for _, g := range generations {
-		written = append(written, Written{Path: c.shown(g.Path), Lines: g.Files, SHA256: g.SHA256, Generation: true})
+		written = append(written, record.Written{Path: filepath.Join(h.Shown, filepath.FromSlash(g.Path)), Lines: g.Files, SHA256: g.SHA256, Generation: true})
 	}
 	return written, err
 }
 
 // linePatterns returns the ignore patterns for the line manifests.
-func (c *Catalog) linePatterns() (patterns []string) {
-	for _, l := range c.lists {
-		if c.opts.Outside == "" {
-			patterns = append(patterns, mhl.PatternFor(l.path))
-		}
+func (h *history) linePatterns() (patterns []string) {
+	for _, name := range h.Names {
+		patterns = append(patterns, mhl.PatternFor(name))
 	}
 	return patterns
 }
 
 // ignoreLines adds the patterns for the line manifests that the run has written. more is
 // true if the history of the destination lacks one of them.
-func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
-	lines := c.linePatterns()
-	if h := c.history; h.Dest != nil && h.Dest.At("") != nil {
-		known := h.Dest.At("").Ignore.Patterns()
+func (h *history) ignoreLines(patterns []string) (all []string, more bool) {
+	lines := h.linePatterns()
+	if h.dest != nil && h.dest.At("") != nil {
+		known := h.dest.At("").Ignore.Patterns()
 		more = slices.ContainsFunc(lines, func(p string) bool { return !slices.Contains(known, p) })
 	}
 	return append(slices.Clip(patterns), lines...), more
@@ -176,17 +217,18 @@ func (c *Catalog) ignoreLines(patterns []string) (all []string, more bool) {
 
 // refuseHidden refuses line manifests whose ignore pattern would also hide another entry of
 // the source or of the destination.
-func (c *Catalog) refuseHidden() error {
-	if len(c.lists) == 0 {
+func (h *history) refuseHidden() error {
+	if len(h.Names) == 0 {
 		return nil
 	}
-	h := c.history
-	chosen := mhl.NewIgnore(h.Order.Ignore...)
-	lines := mhl.NewIgnore(c.linePatterns()...)
-	hides := func(file string, isDir bool) bool { return c.isPlace(file) || chosen.Hides(file, isDir) }
-	found, err := h.Source.FirstHidden(lines, hides)
-	if err == nil && found == "" && h.Dest != nil {
-		found, err = h.Dest.FirstHidden(lines, hides)
+	lines := mhl.NewIgnore(h.linePatterns()...)
+	isManifest := func(file string) bool {
+		return slices.ContainsFunc(h.Names, func(name string) bool { return strings.EqualFold(name, file) })
+	}
+	hides := func(file string, isDir bool) bool { return isManifest(file) || h.ignore.Hides(file, isDir) }
+	found, err := h.source.FirstHidden(lines, hides)
+	if err == nil && found == "" && h.dest != nil {
+		found, err = h.dest.FirstHidden(lines, hides)
 	}
 	if err != nil || found == "" {
 		return err
@@ -196,11 +238,11 @@ func (c *Catalog) refuseHidden() error {
 
 // findPresent adds to a builder the files and directories of the destination that no
 // pattern hides.
-func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.Builder) error {
-	finder := fsys.NewFinder(c.root, 16)
+func (h *history) findPresent(tree *mhl.Tree, patterns []string, into *manifest.Builder) error {
+	finder := fsys.NewFinder(h.Root, 16)
 	defer finder.Close()
 	ignore := mhl.NewIgnore(patterns...)
-	return mhl.Each(c.root, func(file string, kind fsys.Kind) (enter bool, err error) {
+	return mhl.Each(h.Root, func(file string, kind fsys.Kind) (enter bool, err error) {
 		isDir, name := kind == fsys.Directory, path.Base(file)
 		if incomplete.IsReserved(name, file == name, kind) || ignore.Hides(file, isDir) || tree.Hides(file, isDir) {
 			return false, nil
@@ -221,13 +263,13 @@ func (c *Catalog) findPresent(tree *mhl.Tree, patterns []string, into *manifest.
 
 // entries returns a function that merges the files of the run with the existing files of
 // the destination. It calls other for an existing file whose digests the run does not know.
-func (c *Catalog) entries(present *manifest.Builder) func(yield func(manifest.Entry) error, other func()) error {
-	noDigests := make(hash.Digests, len(c.opts.Hashes))
-	for i, a := range c.opts.Hashes {
+func (h *history) entries(present *manifest.Builder) func(yield func(manifest.Entry) error, other func()) error {
+	noDigests := make(hash.Digests, len(h.Hashes))
+	for i, a := range h.Hashes {
 		noDigests[i] = make([]byte, a.Size())
 	}
 	return func(yield func(manifest.Entry) error, other func()) error {
-		next, stop := iter.Pull2(pairs(c.builder))
+		next, stop := iter.Pull2(pairs(h.Files.Builder))
 		defer stop()
 		mine, err, ok := next()
 		failed := present.Each(func(e manifest.Entry) error {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // MediaList is a media hash list of version 1 that a run adds to the root of a tree.
@@ -31,8 +32,8 @@ type MediaList struct {
 
 // Write writes the list of the files in a builder. The list gets its name in the root when
 // it is complete.
-func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, error) {
-	w := Written{Path: l.name(), Algorithm: string(l.Hashes[0])}
+func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (record.Written, error) {
+	w := record.Written{Path: l.name(), Algorithm: string(l.Hashes[0])}
 	name, err := freeName(root, w.Path)
 	if err != nil {
 		return w, err
@@ -44,7 +45,7 @@ func (l *MediaList) Write(root *fsys.Dir, from *manifest.Builder) (Written, erro
 		return from.Write(to, manifest.Document{Format: format, Hashes: l.Hashes})
 	}}
 	n, digest, err := r.write()
-	w.count(n, digest)
+	w.Count(n, digest)
 	if err == nil && l.Durable {
 		err = root.Sync()
 	}
@@ -130,24 +131,36 @@ func (l *MediaList) isWritten(root *fsys.Dir, from *manifest.Builder, hashes []h
 	return false, err
 }
 
-// WriteMediaList writes the media hash list of the run, when all files are at the
-// destination and durable. It writes no list that would equal the last one.
-func (c *Catalog) WriteMediaList() (written []Written, err error) {
-	if c.err != nil {
-		return nil, c.err
+// Open implements record.Recorder. The list is written only if no entry of the source is missing, and
+// if it would not equal the last one.
+func (l MediaList) Open(d *record.Destination) (record.Book, error) {
+	l.Dir, l.Durable = d.Dir, d.Durable
+	return &mediaListBook{dest: d, list: l}, nil
+}
+
+type mediaListBook struct {
+	record.NoBook
+	dest *record.Destination
+	list MediaList
+}
+
+// Finish implements record.Book.
+func (b *mediaListBook) Finish(end record.End) ([]record.Written, error) {
+	if !end.Complete {
+		return nil, nil
 	}
-	l := c.opts.MediaList
-	if same, err := l.isWritten(c.root, c.builder, c.opts.Hashes); same || err != nil {
+	d := b.dest
+	if same, err := b.list.isWritten(d.Root, d.Files.Builder, d.Hashes); same || err != nil {
 		return nil, err
 	}
-	w, err := l.Write(c.root, c.builder)
-	if w.Path = filepath.Join(c.opts.Shown, w.Path); err != nil {
+	w, err := b.list.Write(d.Root, d.Files.Builder)
+	if w.Path = filepath.Join(d.Shown, w.Path); err != nil {
 		return nil, fmt.Errorf("%s: %w", quoteName(w.Path), err)
 	}
 	if w.Lines == 0 {
 		return nil, nil
 	}
-	return []Written{w}, nil
+	return []record.Written{w}, nil
 }
 
 // MediaListNames collects the names of files that a media hash list cannot hold. Several

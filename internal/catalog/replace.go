@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
@@ -39,10 +40,10 @@ func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, dige
 type replacement struct {
 	home     *fsys.Dir
 	name     string
-	replaces *own // the file that has the name; nil if there is none
-	like     *own // supplies owner, attributes and mode; nil for the defaults
-	durable  bool // the file is synced
-	empty    bool // the file is also written without lines
+	replaces *existing // the file that has the name; nil if there is none
+	like     *existing // supplies owner, attributes and mode; nil for the defaults
+	durable  bool      // the file is synced
+	empty    bool      // the file is also written without lines
 	compose  composer
 }
 
@@ -89,11 +90,11 @@ func (r replacement) takeAttributes(p *fsys.Pending) error {
 		if err != nil {
 			return err
 		}
-		own, err := p.Stat()
+		ours, err := p.Stat()
 		if err != nil {
 			return err
 		}
-		if prev.info.PlantedIn(home, own.UID) {
+		if prev.info.PlantedIn(home, ours.UID) {
 			prev = nil
 		}
 	}
@@ -129,7 +130,7 @@ func keepsXattr(name string) bool {
 
 // stillSame returns an error if the file to be replaced is not the manifest that existed
 // when the run began.
-func stillSame(home *fsys.Dir, name string, prev *own) error {
+func stillSame(home *fsys.Dir, name string, prev *existing) error {
 	now, err := home.Lstat(name)
 	if err == nil && !prev.isSame(now) {
 		err = errMeddled
@@ -139,13 +140,13 @@ func stillSame(home *fsys.Dir, name string, prev *own) error {
 
 var errMeddled = errors.New("another process has changed the manifest meanwhile")
 
-func (o *own) isSame(now fsys.Info) bool {
+func (o *existing) isSame(now fsys.Info) bool {
 	return now.ID == o.info.ID && now.Size == o.info.Size && now.Mtime == o.info.Mtime
 }
 
 // isInPlace reports whether the manifest still has its name. It does not if another process has
 // removed or changed it.
-func (o *own) isInPlace() (bool, error) {
+func (o *existing) isInPlace() (bool, error) {
 	err := stillSame(o.home, o.name, o)
 	if errors.Is(err, errMeddled) || errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -159,21 +160,54 @@ var errDiffers = errors.New("differs")
 // that differs, and with the error of want if want cannot be read.
 type comparer struct {
 	want *bufio.Reader
-	have []byte
+	buf  []byte // for what was read of want
 }
 
 func (c *comparer) Write(p []byte) (int, error) {
-	if cap(c.have) < len(p) {
-		c.have = make([]byte, len(p))
+	if cap(c.buf) < len(p) {
+		c.buf = make([]byte, len(p))
 	}
-	have := c.have[:len(p)]
-	switch _, err := io.ReadFull(c.want, have); {
+	read := c.buf[:len(p)]
+	switch _, err := io.ReadFull(c.want, read); {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return 0, errDiffers
 	case err != nil:
 		return 0, err
-	case !bytes.Equal(have, p):
+	case !bytes.Equal(read, p):
 		return 0, errDiffers
 	}
 	return len(p), nil
+}
+
+// removeSame removes a manifest that no other process has changed.
+func removeSame(home *fsys.Dir, name string, prev *existing) error {
+	if err := stillSame(home, name, prev); err != nil {
+		return err
+	}
+	prev.close()
+	return home.Remove(name)
+}
+
+// digestOf reads a file.
+func digestOf(finder *fsys.Finder, file string, a hash.Algorithm) ([]byte, error) {
+	dir, name, err := finder.Parent(file)
+	if err != nil {
+		return nil, err
+	}
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return digestOfOpen(f, info.Size, a)
+}
+
+// digestOfOpen reads an open file of size bytes.
+func digestOfOpen(f *fsys.File, size int64, a hash.Algorithm) ([]byte, error) {
+	set := hash.NewSet([]hash.Algorithm{a})
+	n, err := io.CopyBuffer(set, f.Reader(size), make([]byte, 128<<10))
+	if err == nil && n != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return set.Digests()[0], err
 }

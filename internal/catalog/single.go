@@ -9,52 +9,54 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // maxGiven is the largest size of a file that can be a publisher's digest.
 const maxGiven = 1 << 20 // bytes
 
-// single reports whether the manifest is the one beside a single file.
-func (c *Catalog) single() bool {
-	return c.opts.File != "" && c.opts.Usual == "" && c.opts.Outside == ""
+// Single is the record.Book of the manifest beside a single file. By rule 7, it may be older than
+// the file, and of any form that verify reads.
+type Single struct {
+	*manifests
+	digests hash.Digests // of the file, once they are known
+	dropped bool         // the file at the destination has other content
 }
 
-// openSingle applies rule 7: the manifest of a single file is beside it, and may be older
-// than the file, and of any form that verify reads.
-func (c *Catalog) openSingle() error {
-	for _, l := range c.lists {
-		l.path = c.opts.File + "." + l.algorithm.Extension()
-		if c.root == nil {
+func (s *Single) open() error {
+	for _, l := range s.lists {
+		l.path = s.File + "." + l.algorithm.Extension()
+		if s.Root == nil {
 			continue
 		}
-		if err := c.openBeside(l); err != nil {
-			return c.refuse(l.path, err)
+		if err := s.openBeside(l); err != nil {
+			return s.refuse(l.path, err)
 		}
 	}
 	return nil
 }
 
-func (c *Catalog) openBeside(l *list) (err error) {
-	l.prev, err = openOwn(c.root, l.path, l.algorithm)
+func (s *Single) openBeside(l *list) (err error) {
+	l.prev, err = openExisting(s.Root, l.path, l.algorithm)
 	other := err
-	if ignoreNotOwn(err) != nil {
+	if ignoreTaken(err) != nil {
 		return err
 	}
 	if l.prev != nil {
 		l.prev.path = l.path
 	}
 	if other == nil {
-		if err := c.findAside(l); err != nil {
+		if err := s.findAside(l); err != nil {
 			return err
 		}
 	}
 	switch {
 	case l.prev != nil:
-		if l.given, _, err = l.prev.index.Lookup(c.opts.File); err == nil && l.given == nil {
-			err = &notOwnError{"it does not list the file"}
+		if l.given, _, err = l.prev.index.Lookup(s.File); err == nil && l.given == nil {
+			err = &takenError{"it does not list the file"}
 		}
 	case other != nil:
-		if l.given, _, err = givenIn(c.root, l.path, c.opts.File, l.algorithm, true); err == nil && l.given == nil {
+		if l.given, _, err = givenIn(s.Root, l.path, s.File, l.algorithm, true); err == nil && l.given == nil {
 			err = other
 		}
 	}
@@ -91,55 +93,80 @@ func givenIn(root *fsys.Dir, file, name string, a hash.Algorithm, bare bool) (di
 	return digest, ok && index.Len() == 1 && index.Malformed() == 0, err
 }
 
-// Accepts returns an error if the single file must not be created or replaced by content with
-// these digests, or listed. The reason is that the manifest beside it has another digest and
-// must not change: it is not own, or does not match the file that it is beside.
-func (c *Catalog) Accepts(digests hash.Digests) error {
-	for _, l := range c.lists {
+// Kept implements record.Book. No run has read the file and found a digest that only a publisher's
+// manifest has.
+func (s *Single) Kept(file string) record.Kept {
+	k := s.manifests.Kept(file)
+	for _, l := range s.lists {
+		if l.prev == nil && l.given != nil {
+			k.Digests[l.slot] = l.given
+		}
+	}
+	return k
+}
+
+// Accepts implements record.Book. The single file must not be created or replaced by content with
+// other digests than those in the manifest beside it, or listed, if that manifest must not change:
+// it is not own, or does not match the file that it is beside.
+func (s *Single) Accepts(_ string, digests hash.Digests, _ bool) error {
+	for _, l := range s.lists {
 		if l.given == nil || digests == nil || bytes.Equal(l.given, digests[l.slot]) {
 			continue
 		}
-		if replaceable, err := c.matchesBeside(l); err != nil {
+		if replaceable, err := s.matchesBeside(l); err != nil {
 			return err
 		} else if replaceable {
 			continue
 		}
-		return fmt.Errorf("the source does not match %s at the destination: its %s is %s and should be %s",
-			quoteName(l.path), l.algorithm, l.algorithm.Text(digests[l.slot]), l.algorithm.Text(l.given))
+		return &record.Mismatch{Err: fmt.Errorf("the source does not match %s at the destination: its %s is %s and should be %s",
+			quoteName(l.path), l.algorithm, l.algorithm.Text(digests[l.slot]), l.algorithm.Text(l.given))}
 	}
 	return nil
 }
 
 // matchesBeside reports whether the existing manifest of a single file is own and has the digest of
 // the file that exists beside it. A manifest that an unfinished run has moved aside was.
-func (c *Catalog) matchesBeside(l *list) (bool, error) {
+func (s *Single) matchesBeside(l *list) (bool, error) {
 	if l.prev == nil || l.prev.killed {
 		return l.prev != nil, nil
 	}
-	near, err := neighboursOf(c.root, l.path)
+	near, err := neighboursOf(s.Root, l.path)
 	if err == nil {
 		err = near.refuseCrowd(l.path, false)
 	}
 	if err != nil {
-		return false, ignoreNotOwn(err)
+		return false, ignoreTaken(err)
 	}
-	finder := fsys.NewFinder(c.root, 1)
+	finder := fsys.NewFinder(s.Root, 1)
 	defer finder.Close()
-	have, err := digestOf(finder, c.opts.File, l.algorithm)
+	now, err := digestOf(finder, s.File, l.algorithm)
 	if fsys.NoSuchFile(err) || errors.As(err, new(*fsys.KindError)) {
 		return false, nil
 	}
-	return bytes.Equal(have, l.given), err
+	return bytes.Equal(now, l.given), err
 }
 
 // stays reports whether the manifest beside a single file stays byte for byte. It does if it is
 // not own, if it lists the digests that the run has read, or if the run has read nothing.
-func (c *Catalog) stays(l *list) (bool, error) {
-	if !c.single() || l.given == nil {
+func (s *Single) stays(l *list) (bool, error) {
+	if l.given == nil {
 		return false, nil
 	}
-	if l.prev != nil && (c.dropped || c.digests != nil && !bytes.Equal(l.given, c.digests[l.slot])) {
+	if l.prev != nil && (s.dropped || s.digests != nil && !bytes.Equal(l.given, s.digests[l.slot])) {
 		return false, nil
 	}
-	return true, c.moveBack(l.prev)
+	return true, s.moveBack(l.prev)
 }
+
+// Account implements record.Book.
+func (s *Single) Account(o record.Outcome) error {
+	if o.Dropped || o.Digests == nil && o.Replaced {
+		s.dropped = true
+	} else if o.Digests != nil {
+		s.digests = o.Digests
+	}
+	return s.manifests.Account(o)
+}
+
+// Finish implements record.Book.
+func (s *Single) Finish(end record.End) ([]record.Written, error) { return s.finish(end, s.stays) }

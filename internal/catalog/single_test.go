@@ -70,7 +70,7 @@ func TestManifestOfOneFile(t *testing.T) {
 			if _, killed := test.dest[".sealift-was-a.sha256"]; killed {
 				p.journal["a.sha256"] = ".sealift-was-a.sha256"
 			}
-			c, err := p.open(Options{File: "a", Hashes: test.hashes, Shown: "DST"})
+			c, err := p.open(options{File: "a", Hashes: test.hashes, Shown: "DST"})
 			if refusal := (*failure.RefusedError)(nil); errors.As(err, &refusal) != (test.want == refused) {
 				t.Fatalf("want that %s: %v", test.want, err)
 			}
@@ -79,7 +79,7 @@ func TestManifestOfOneFile(t *testing.T) {
 				return
 			}
 			c.Resume(nil)
-			if err := c.Accepts(digestsOf("new", c.opts.Hashes...)); (err != nil) != (test.want == mismatch) {
+			if err := c.Accepts(digestsOf("new", c.Hashes...)); (err != nil) != (test.want == mismatch) {
 				t.Fatalf("want that %s: %v", test.want, err)
 			}
 			want := test.dest
@@ -99,7 +99,7 @@ func TestManifestOfOneFile(t *testing.T) {
 // programs.
 func TestPublisherIsNotAnEarlierRun(t *testing.T) {
 	p := newPair(t, files{"a": "new"}.tree(), files{"a": "old", "a.sha256": sha("a", "new")[:64]}.tree())
-	c := p.begin(Options{File: "a"})
+	c := p.begin(options{File: "a"})
 	if _, _, kept := c.Kept("a"); kept {
 		t.Error("a publisher's digest proves what is at the destination")
 	}
@@ -107,7 +107,7 @@ func TestPublisherIsNotAnEarlierRun(t *testing.T) {
 
 func TestLinkBesideOneFile(t *testing.T) {
 	p := newPair(t, files{"a": "new"}.tree(), treetest.Dir{"a.sha256": treetest.Symlink("x"), "x": treetest.File(sha("a", "new"))})
-	if _, err := p.open(Options{File: "a"}); err == nil {
+	if _, err := p.open(options{File: "a"}); err == nil {
 		t.Error("a link is taken for a manifest")
 	}
 }

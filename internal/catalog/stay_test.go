@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // TestLinesThatStay is a second run. All files that it finds up to date keep their lines; the
@@ -16,16 +17,16 @@ import (
 func TestLinesThatStay(t *testing.T) {
 	tree := files{"a": "one", "d/b": "two", "z": "three"}
 	list := sha("a", "one", "d/b", "two", "z", "three")
-	keep := func(c *Catalog, names ...string) {
+	keep := func(c *books, names ...string) {
 		for _, name := range names {
 			digests, line, _ := c.Kept(name)
-			c.Record(Outcome{Path: name, Digests: digests, Line: line})
+			c.Books.Account(record.Outcome{Path: name, Digests: digests, Line: line})
 		}
 	}
 	for name, test := range map[string]struct {
 		dest    files // besides tree
-		options Options
-		run     func(p *pair, c *Catalog)
+		options options
+		run     func(p *pair, c *books)
 		want    string
 		lines   int
 		dropped int
@@ -33,48 +34,48 @@ func TestLinesThatStay(t *testing.T) {
 		marked  bool // the lines are not in the builder
 	}{
 		"all files are up to date": {
-			run: func(_ *pair, c *Catalog) { keep(c, "z", "a", "d/b") }, want: list, lines: 3, stays: true, marked: true,
+			run: func(_ *pair, c *books) { keep(c, "z", "a", "d/b") }, want: list, lines: 3, stays: true, marked: true,
 		},
 		"a file that the run did not meet exists": {
-			run: func(_ *pair, c *Catalog) { keep(c, "a", "z") }, want: list, lines: 3, stays: true, marked: true,
+			run: func(_ *pair, c *books) { keep(c, "a", "z") }, want: list, lines: 3, stays: true, marked: true,
 		},
 		"a file that the run did not meet is gone": {
-			run:  func(p *pair, c *Catalog) { keep(c, "a", "z"); remove(p.t, p.dest, "d/b") },
+			run:  func(p *pair, c *books) { keep(c, "a", "z"); remove(p.t, p.dest, "d/b") },
 			want: sha("a", "one", "z", "three"), lines: 2, dropped: 1, marked: true,
 		},
 		"a file is new": {
-			run: func(p *pair, c *Catalog) {
+			run: func(p *pair, c *books) {
 				keep(c, "a", "d/b", "z")
-				c.Record(Outcome{Path: "c", Digests: digestsOf("new", hash.SHA256), Created: true})
+				c.Books.Account(record.Outcome{Path: "c", Digests: digestsOf("new", hash.SHA256), Created: true})
 			},
 			want: sha("a", "one", "c", "new", "d/b", "two", "z", "three"), lines: 4,
 		},
 		"a file has other content": {
-			run: func(_ *pair, c *Catalog) {
+			run: func(_ *pair, c *books) {
 				keep(c, "a", "z")
-				c.Record(Outcome{Path: "d/b", Digests: digestsOf("new", hash.SHA256), Replaced: true})
+				c.Books.Account(record.Outcome{Path: "d/b", Digests: digestsOf("new", hash.SHA256), Replaced: true})
 			},
 			want: sha("a", "one", "d/b", "new", "z", "three"), lines: 3,
 		},
 		"a file is dropped later": {
-			run:  func(_ *pair, c *Catalog) { keep(c, "a", "d/b", "z"); c.Drop("z") },
+			run:  func(_ *pair, c *books) { keep(c, "a", "d/b", "z"); c.Drop("z") },
 			want: sha("a", "one", "d/b", "two"), lines: 2, dropped: 1,
 		},
 		"a file was dropped before": {
-			run: func(_ *pair, c *Catalog) { c.Drop("z"); keep(c, "a", "d/b", "z") }, want: list, lines: 3, stays: true,
+			run: func(_ *pair, c *books) { c.Drop("z"); keep(c, "a", "d/b", "z") }, want: list, lines: 3, stays: true,
 		},
 		"a line has the mark of earlier versions": {
 			dest: files{"SHA256SUMS": strings.Replace(list, "  d/b", " *d/b", 1)},
-			run:  func(_ *pair, c *Catalog) { keep(c, "a", "d/b", "z") }, want: list, lines: 3, marked: true,
+			run:  func(_ *pair, c *books) { keep(c, "a", "d/b", "z") }, want: list, lines: 3, marked: true,
 		},
 		"the last line has a path that another process has removed": {
 			dest: files{"SHA256SUMS": sha("a", "one", "d/b", "two", "z", "three", "zz", "x")},
-			run:  func(_ *pair, c *Catalog) { keep(c, "a", "d/b", "z") }, want: list, lines: 3, dropped: 1, marked: true,
+			run:  func(_ *pair, c *books) { keep(c, "a", "d/b", "z") }, want: list, lines: 3, dropped: 1, marked: true,
 		},
 		"there are manifests of two hashes": {
 			dest:    files{"BLAKE3SUMS": sums(hash.BLAKE3, "a", "one", "d/b", "two", "z", "three")},
-			options: Options{Hashes: []hash.Algorithm{hash.SHA256, hash.BLAKE3}},
-			run:     func(_ *pair, c *Catalog) { keep(c, "a", "d/b", "z") }, want: list, lines: 3, stays: true,
+			options: options{Hashes: []hash.Algorithm{hash.SHA256, hash.BLAKE3}},
+			run:     func(_ *pair, c *books) { keep(c, "a", "d/b", "z") }, want: list, lines: 3, stays: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +86,8 @@ func TestLinesThatStay(t *testing.T) {
 			}
 			c := p.begin(test.options)
 			test.run(p, c)
-			if c.changed == test.marked {
-				t.Errorf("the builder has records: %v", c.changed)
+			if c.Files.Changed == test.marked {
+				t.Errorf("the builder has records: %v", c.Files.Changed)
 			}
 			written, err := c.Write()
 			if err != nil || len(written) != max(len(test.options.Hashes), 1) {
@@ -110,14 +111,14 @@ func TestLinesThatStay(t *testing.T) {
 // TestLinesAreReadBack checks that Lines has the kept files when a run reads them back.
 func TestLinesAreReadBack(t *testing.T) {
 	p := newPair(t, files{"a": "one"}.tree(), files{"a": "one", "SHA256SUMS": sha("a", "one")}.tree())
-	c := p.begin(Options{ReadsBack: true})
+	c := p.begin(options{ReadsBack: true})
 	digests, line, complete := c.Kept("a")
 	if !complete {
 		t.Fatal("the line is not kept")
 	}
-	c.Record(Outcome{Path: "a", Digests: digests, Line: line})
+	c.Books.Account(record.Outcome{Path: "a", Digests: digests, Line: line})
 	var found []string
-	for file := range c.Lines() {
+	for file := range c.Books.Lines() {
 		found = append(found, file)
 	}
 	if len(found) != 1 || found[0] != "a" {
@@ -133,10 +134,10 @@ func TestAnotherProcessChangesAManifestThatStays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tree := files{"a": "one", "b": "two", "c": "three"}
 			p := newPair(t, tree.tree(), with(tree, files{"SHA256SUMS": list}).tree())
-			c := p.begin(Options{})
+			c := p.begin(options{})
 			for name := range tree {
 				digests, line, _ := c.Kept(name)
-				c.Record(Outcome{Path: name, Digests: digests, Line: line})
+				c.Books.Account(record.Outcome{Path: name, Digests: digests, Line: line})
 			}
 			changed := []byte(list)
 			if changed[at]++; changed[at] == '9'+1 {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -20,8 +21,8 @@ import (
 func TestLinesOfOtherPaths(t *testing.T) {
 	for name, test := range map[string]struct {
 		dest    treetest.Dir
-		listed  []string // in the previous manifest, besides a: paths and contents
-		outcome *Outcome // of another entry
+		listed  []string        // in the previous manifest, besides a: paths and contents
+		outcome *record.Outcome // of another entry
 		fallen  string
 		want    []string // lines, besides that of a
 		dropped int
@@ -33,11 +34,11 @@ func TestLinesOfOtherPaths(t *testing.T) {
 		"when the name is that of a directory":      {dest: treetest.Dir{"b": treetest.Dir{}}, listed: []string{"b", "b"}, dropped: 1},
 		"when the name is that of a link":           {dest: treetest.Dir{"b": treetest.Symlink("c"), "c": treetest.File("b")}, listed: []string{"b", "b"}, dropped: 1},
 		"when its directory is a file now":          {dest: files{"d": "d"}.tree(), listed: []string{"d/b", "b"}, dropped: 1},
-		"when the run has replaced the file":        {dest: files{"b": "b"}.tree(), listed: []string{"b", "b"}, outcome: &Outcome{Path: "b", Replaced: true}, dropped: 1},
+		"when the run has replaced the file":        {dest: files{"b": "b"}.tree(), listed: []string{"b", "b"}, outcome: &record.Outcome{Path: "b", Replaced: true}, dropped: 1},
 		"when the name leads to another directory":  {dest: files{"d/b": "b"}.tree(), listed: []string{"d/b", "b"}, fallen: "d", dropped: 1},
 		"but not those of a directory beside it":    {dest: files{"dd/b": "b"}.tree(), listed: []string{"dd/b", "b"}, fallen: "d", want: []string{"dd/b", "b"}},
-		"an entry that the run left keeps its line": {dest: files{"b": "b"}.tree(), listed: []string{"b", "b"}, outcome: &Outcome{Path: "b"}, want: []string{"b", "b"}},
-		"one that was compared has the line of it":  {dest: files{"b": "now"}.tree(), listed: []string{"b", "b"}, outcome: &Outcome{Path: "b", Digests: digestsOf("now", usualHashes...)}, want: []string{"b", "now"}},
+		"an entry that the run left keeps its line": {dest: files{"b": "b"}.tree(), listed: []string{"b", "b"}, outcome: &record.Outcome{Path: "b"}, want: []string{"b", "b"}},
+		"one that was compared has the line of it":  {dest: files{"b": "now"}.tree(), listed: []string{"b", "b"}, outcome: &record.Outcome{Path: "b", Digests: digestsOf("now", usualHashes...)}, want: []string{"b", "now"}},
 		"a manifest does not list itself":           {listed: []string{"SHA256SUMS", "x"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -47,10 +48,10 @@ func TestLinesOfOtherPaths(t *testing.T) {
 			test.dest["a"] = treetest.File("old")
 			test.dest["SHA256SUMS"] = treetest.File(sha(append(test.listed, "a", "old")...))
 			p := newPair(t, files{"a": "new"}.tree(), test.dest)
-			c := p.begin(Options{})
+			c := p.begin(options{})
 			p.copyAll(c)
 			if test.outcome != nil {
-				c.Record(*test.outcome)
+				c.Books.Account(*test.outcome)
 			}
 			if test.fallen != "" {
 				c.DropBelow(test.fallen)
@@ -120,7 +121,7 @@ func TestKilledAtEachStep(t *testing.T) {
 			if test.journal != nil {
 				p.journal["SHA256SUMS"] = ".sealift-was-SHA256SUMS"
 			}
-			c, err := p.open(Options{})
+			c, err := p.open(options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -142,17 +143,17 @@ func TestManifestMovesAsideBeforeAListedFile(t *testing.T) {
 	dest := files{"a": "old", "SHA256SUMS": sha("a", "old"), "BLAKE3SUMS": sums(hash.BLAKE3, "b", "b")}
 	both := []hash.Algorithm{hash.SHA256, hash.BLAKE3}
 	for name, test := range map[string]struct {
-		options Options
+		options options
 		change  string
 		aside   bool
 	}{
 		"a file that is listed":                           {change: "a", aside: true},
-		"a file that only the manifest of one hash lists": {change: "b", options: Options{Hashes: both}, aside: true},
+		"a file that only the manifest of one hash lists": {change: "b", options: options{Hashes: both}, aside: true},
 		"a file that is not listed":                       {change: "new"},
-		"a file that the manifest of another run lists":   {change: "a", options: Options{Hashes: []hash.Algorithm{hash.MD5}}, aside: true},
-		"also beside a manifest outside":                  {change: "a", options: Options{Outside: "x"}, aside: true},
-		"also beside a manifest with another name":        {change: "a", options: Options{Usual: "list"}, aside: true},
-		"and without any":                                 {change: "a", options: Options{Hashes: []hash.Algorithm{}}, aside: true},
+		"a file that the manifest of another run lists":   {change: "a", options: options{Hashes: []hash.Algorithm{hash.MD5}}, aside: true},
+		"also beside a manifest outside":                  {change: "a", options: options{Outside: "x"}, aside: true},
+		"also beside a manifest with another name":        {change: "a", options: options{Usual: "list"}, aside: true},
+		"and without any":                                 {change: "a", options: options{Hashes: []hash.Algorithm{}}, aside: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, treetest.Dir{}, dest.tree())
@@ -161,13 +162,13 @@ func TestManifestMovesAsideBeforeAListedFile(t *testing.T) {
 				write(t, filepath.Dir(test.options.Outside), "x", sha("a", "old"))
 			}
 			c := p.begin(test.options)
-			if err := c.BeforeChange(test.change); err != nil {
+			if err := c.Books.BeforeChange(test.change); err != nil {
 				t.Fatal(err)
 			}
 			_, left := read(t, p.dest)["SHA256SUMS"]
 			_, moved := read(t, p.dest)[".sealift-was-SHA256SUMS"]
-			if moved != test.aside || left == test.aside || c.HasAside() != test.aside {
-				t.Errorf("moved aside: %v, left in place: %v, has one aside: %v", moved, left, c.HasAside())
+			if moved != test.aside || left == test.aside || c.Books.NeedsJournal() != test.aside {
+				t.Errorf("moved aside: %v, left in place: %v, has one aside: %v", moved, left, c.Books.NeedsJournal())
 			}
 		})
 	}
@@ -184,7 +185,7 @@ func TestNewManifestLooksLikeTheOldOne(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, files{"a": "new"}.tree(), old)
-			p.copy(Options{})
+			p.copy(options{})
 			info, err := os.Stat(filepath.Join(p.dest, "SHA256SUMS"))
 			if err != nil || info.Mode() != 0o604 {
 				t.Errorf("%v, %v", info.Mode(), err)
@@ -208,9 +209,9 @@ func TestManifestThatWouldNotChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := p.begin(Options{})
+	c := p.begin(options{})
 	digests, _, _ := c.Kept("a")
-	c.Record(Outcome{Path: "a", Digests: digests})
+	c.Books.Account(record.Outcome{Path: "a", Digests: digests})
 	written, err := c.Write()
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +252,7 @@ func TestAnotherProcessAndTheManifest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, files{"a": "new"}.tree(), test.dest.tree())
-			c := p.begin(Options{})
+			c := p.begin(options{})
 			if test.early {
 				test.meddle(p.dest)
 			}
@@ -280,7 +281,7 @@ func TestNothingToList(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, treetest.Dir{}, dest.tree())
 			p.journal["SHA256SUMS"] = ".sealift-was-SHA256SUMS"
-			p.copy(Options{})
+			p.copy(options{})
 			wantFiles(t, p.dest, files{})
 		})
 	}
@@ -289,16 +290,16 @@ func TestNothingToList(t *testing.T) {
 // TestManifestInADirectory writes a manifest below directories that it creates.
 func TestManifestInADirectory(t *testing.T) {
 	p := newPair(t, files{"a": "one"}.tree(), files{"a": "old", "sums/list": sha("a", "old")}.tree())
-	p.copy(Options{Usual: "sums/list"})
+	p.copy(options{Usual: "sums/list"})
 	wantFiles(t, p.dest, files{"a": "one", "sums/list": sha("a", "one")})
-	p.copy(Options{Usual: "other/sums/list"})
+	p.copy(options{Usual: "other/sums/list"})
 	wantFiles(t, p.dest, files{"a": "one", "sums/list": sha("a", "one"), "other/sums/list": sha("a", "one")})
 }
 
 // TestDroppedFileIsNotListed drops a file, as reading back does if its content differs.
 func TestDroppedFileIsNotListed(t *testing.T) {
 	p := newPair(t, files{"a": "one", "b": "two"}.tree(), treetest.Dir{})
-	c := p.begin(Options{})
+	c := p.begin(options{})
 	p.copyAll(c)
 	c.Drop("a")
 	if _, err := c.Write(); err != nil {
@@ -311,20 +312,19 @@ func TestDroppedFileIsNotListed(t *testing.T) {
 // because its content may be the same.
 func TestAPreviousManifestThatCannotBeReadStays(t *testing.T) {
 	p := newPair(t, files{"a": "a"}.tree(), treetest.Dir{})
-	p.copy(Options{})
+	p.copy(options{})
 	before, err := os.Lstat(filepath.Join(p.dest, "SHA256SUMS"))
 	require.NoError(t, err)
-	source, _ := OpenSource(openRoot(t, p.source), SourceOptions{Hashes: usualHashes})
-	defer source.Close()
+	source := openRoot(t, p.source)
 
 	write := func(sys *fsys.FS, fault faultfs.Injector) error {
 		root, err := sys.OpenRoot(p.dest)
 		require.NoError(t, err)
 		defer root.Close()
-		c, err := Open(root, source, Options{Hashes: usualHashes})
+		c, err := openBooks(root, source, options{Hashes: usualHashes}, nil)
 		require.NoError(t, err)
-		defer c.Close()
-		c.Record(Outcome{Path: "a", Digests: digestsOf("a", usualHashes...)})
+		defer c.Books.Close()
+		c.Books.Account(record.Outcome{Path: "a", Digests: digestsOf("a", usualHashes...)})
 		sys.Fault = fault
 		_, err = c.Write()
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -23,6 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/stream"
 )
 
@@ -237,7 +237,7 @@ func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 
 // manifestTotal returns the line about the manifest.
 func manifestTotal(s *stream.Summary) string {
-	return "manifest " + quote.Name(s.Manifest) + ": " + lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped})
+	return "manifest " + quote.Name(s.Manifest) + ": " + lines(record.Written{Lines: s.Lines, Dropped: s.Dropped})
 }
 
 // transferred returns the last line of dd, in the form of print_xfer_stats in coreutils.

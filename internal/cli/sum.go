@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
@@ -254,7 +254,7 @@ func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome
 	t.countOf("left out", s.LeftOut, "entry", ", by filters")
 	t.countOf("cached", s.Cached, "file", ", perhaps read from memory and not from the device")
 	if s.Manifest != "" {
-		t.row("manifest", quote.Name(s.Manifest)+", "+lines(catalog.Written{Lines: s.Lines, Dropped: s.Dropped}))
+		t.row("manifest", quote.Name(s.Manifest)+", "+lines(record.Written{Lines: s.Lines, Dropped: s.Dropped}))
 		t.row("its sha256", s.SHA256)
 	}
 	if s.List != nil {

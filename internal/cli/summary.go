@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
@@ -48,7 +48,7 @@ func (t *table) print(w io.Writer) {
 }
 
 // lines returns the number of lines of a manifest, and how many of the previous one were dropped.
-func lines(m catalog.Written) string {
+func lines(m record.Written) string {
 	text := plural(int64(m.Lines), "line")
 	if m.Dropped > 0 {
 		text += ", " + grouped(int64(m.Dropped)) + " dropped (files that are gone or were replaced)"

@@ -11,12 +11,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
@@ -93,7 +93,7 @@ func TestTheSummaryOfASingleFileHasItsOwnDigest(t *testing.T) {
 		o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 		return &engine.Summary{Files: 1, Total: 1, Targets: []engine.TargetSummary{{
 			Path: "b", Present: 1, Digests: hash.Digests{{0xab, 0x01}, {0xcd}},
-			Manifests: []catalog.Written{{Path: "b.sha256", Lines: 1, SHA256: "0f"}},
+			Manifests: []record.Written{{Path: "b.sha256", Lines: 1, SHA256: "0f"}},
 		}}}, nil
 	}
 	r := command(t, single, "", "copy", "a", "b")

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -233,14 +234,10 @@ func (t *target) openBag() error {
 	return err
 }
 
-// bagOptions returns the catalog's options for the bag, nil if the destination does not become
-// a bag.
-func (t *target) bagOptions(r *run) *catalog.BagOptions {
-	if r.bagMode == bagNone {
-		return nil
-	}
-	return &catalog.BagOptions{
-		Root: t.bag.root, Shown: t.Given, Sealed: t.bag.sealed, Leftover: t.bag.leftover,
+// bagRecorder returns the recorder of a bag at the destination.
+func (t *target) bagRecorder(r *run) record.Recorder {
+	return catalog.Bag{
+		Root: t.bag.root, Sealed: t.bag.sealed, Leftover: t.bag.leftover,
 		Info: r.opts.Bag.Info, Agent: r.opts.Bag.Agent, Lines: r.opts.Manifest,
 	}
 }
@@ -254,20 +251,14 @@ func (t *target) markerRoot() *fsys.Dir {
 	return t.Root
 }
 
-// bagIsComplete reports whether every entry of the source is in the bag. If entries are
-// missing, it warns once.
-func (r *run) bagIsComplete(t *target) bool {
-	if r.bagMode == bagNone {
-		return true
-	}
+// endOf says what a destination lacks.
+func (r *run) endOf(t *target) record.End {
 	r.collector.await()
-	complete := !t.Dropped() && !t.FileSystems.Failed.Load() && r.collector.undone[t.Index].Complete() && r.collector.at[t.Index].conflicts == 0
-	if !complete && !t.bag.sealed && !t.bag.warned {
-		t.bag.warned = true
-		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
-		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: err})
+	undone := r.collector.undone
+	return record.End{
+		Complete:  undone != nil && undone[t.Index].Complete() && !t.Dropped() && !t.FileSystems.Failed.Load(),
+		Conflicts: r.collector.at[t.Index].conflicts,
 	}
-	return complete
 }
 
 // heldDeclaration is bagit.txt of a source that is a bag. sealBags writes it last.
@@ -337,10 +328,10 @@ func (r *run) sealBags(durable []*target) {
 	}
 	f := &result{path: bag.DeclarationName, kind: fsys.Regular, size: int64(len(r.held.content))}
 	for _, t := range durable {
-		switch {
-		case t.bag.sealed:
+		switch end := r.endOf(t); {
+		case t.records.Claim(f.path).Sealed != nil:
 			f.targets = append(f.targets, targetResult{target: t, name: f.path, done: outUpToDate})
-		case r.bagIsComplete(t):
+		case end.Complete && end.Conflicts == 0:
 			if err := r.seal(t); err != nil {
 				t.FailEnd(failure.StageManifest, fmt.Errorf("%s: %w", bag.DeclarationName, err))
 				continue

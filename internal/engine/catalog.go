@@ -1,18 +1,17 @@
 package engine
 
 import (
-	"errors"
-	"fmt"
 	"io"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/dest"
-	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -53,47 +52,52 @@ func (r *run) linesMemory() int {
 	return manifest.DefaultMemory
 }
 
-// openCatalog decides which manifests the run writes at the destination. In a dry run into a
+// openRecords decides which records the run writes at the destination. In a dry run into a
 // directory that does not exist, it only makes the refusals.
-func (t *target) openCatalog(r *run) (err error) {
-	o := catalog.Options{
+func (t *target) openRecords(r *run) (err error) {
+	d := &record.Destination{
 		FS:        t.FS,
-		Hashes:    r.opts.Hashes[:r.listedHashes],
-		File:      t.Name,
+		Source:    r.source,
+		Root:      t.Root,
+		Dir:       t.Dir,
+		Given:     t.Given,
 		Shown:     t.Shown,
+		File:      t.Name,
+		Hashes:    r.opts.Hashes[:r.listedHashes],
+		More:      r.listedHashes < len(r.opts.Hashes),
 		Durable:   r.opts.Sync != dest.SyncNone,
 		KeepTimes: r.opts.Preserve&metadata.PreserveTimes != 0,
 		Memory:    r.linesMemory() / len(r.route.Destinations),
 		Spill:     t.newSpill,
-		MediaList: r.mediaListOf(t),
-		Unlined:   r.listedHashes - min(r.opts.lines(), r.listedHashes),
 		ReadsBack: r.opts.Verify != VerifyOff,
+		Report:    r.report,
 	}
 	if t.journal != nil {
-		o.Journal = t.journal
+		d.Journal = t.journal
 	}
 	if t.Root != nil {
-		if o.Asides, err = resume.ReadAsides(t.Root, resume.JournalName(t.Name)); err != nil {
+		if d.Asides, err = resume.ReadAsides(t.Root, resume.JournalName(t.Name)); err != nil {
 			return err
 		}
 	}
+	d.Usual, d.Outside = t.ManifestPlace(r.opts.Manifest)
+	t.records, err = record.Open(d, r.recorders(t)...)
+	return err
+}
+
+// recorders returns the recorders for a destination.
+func (r *run) recorders(t *target) (all []record.Recorder) {
+	if r.bagMode != bagNone {
+		return []record.Recorder{t.bagRecorder(r)}
+	}
+	all = append(all, catalog.Lines{Hashes: r.opts.Hashes[:min(r.opts.lines(), r.listedHashes)]})
 	if r.histories != nil {
-		o.History = r.histories.of(r, t)
+		all = append(all, catalog.History{Source: r.histories.source, Dest: func(*record.Destination) (*mhl.Tree, mhl.Order) { return r.histories.of(r, t) }})
 	}
-	if o.Bag = t.bagOptions(r); o.Bag == nil {
-		o.Usual, o.Outside = t.ManifestPlace(r.opts.Manifest)
+	if o := r.opts.MediaList; o != nil {
+		all = append(all, catalog.MediaList{Creator: r.mediaListCreator(), Hashes: o.Hashes})
 	}
-	c, err := catalog.Open(t.Root, r.manifests, o)
-	if err != nil {
-		return err
-	}
-	t.names = c
-	if t.Root == nil {
-		c.Close()
-		return nil
-	}
-	t.catalog = c
-	return nil
+	return all
 }
 
 // digestFile reads a regular file.
@@ -115,27 +119,5 @@ func (r *run) isManifestSomewhere(e *entry) bool {
 	if e.Dir.Parent != nil && r.opts.Manifest == "" {
 		return false
 	}
-	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.isManifest(e) })
-}
-
-func (t *target) isManifest(e *entry) bool { return t.names != nil && t.names.IsManifest(e.Path) }
-
-// guards reports whether the destination has an own manifest of an earlier run at the path of an
-// entry, which no entry of the source replaces.
-func (t *target) guards(e *entry) bool { return t.names != nil && t.names.Guards(e.Path) }
-
-// warnStale warns of manifests that Sealift did not write and therefore does not change, if they
-// list files that this run has replaced.
-func (r *run) warnStale(t *target) {
-	stale, err := t.catalog.Stale()
-	if err != nil {
-		r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf("cannot check which other manifests are out of date now: %w", err)})
-	}
-	for _, s := range stale {
-		lines := "1 of its lines is"
-		if s.Lines > 1 {
-			lines = fmt.Sprintf("%d of its lines are", s.Lines)
-		}
-		r.report(event.Event{Kind: event.Warning, Path: s.Path, Target: t.Given, Err: errors.New(lines + " out of date, because this copy replaced the files; it was left unchanged")})
-	}
+	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.records.Claim(e.Path).Own })
 }

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
@@ -13,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/lookup"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // collector counts, reports and records the results of all entries, in one goroutine. The other
@@ -24,19 +24,18 @@ type collector struct {
 	// The fields below belong to the goroutine of run. After await, they belong to the caller of
 	// await until the next message is sent.
 
-	opts         *Options
-	counters     *counters.Set
-	targets      []*target
-	single       bool                   // the source is a file
-	accepts      func(event.Event) bool // the event was not reported before
-	listedHashes int                    // as in the run
-	summary      *Summary
-	seen         int64  // regular files that were processed
-	toVerify     amount // files of the source that verifying reads again
-	undone       undone
-	payload      *bag.Oxum // what was read of the payload of a source that is a bag; nil for any other source
-	emptyDirs    fewNames  // of the source; only for a new bag
-	at           []collected
+	opts      *Options
+	counters  *counters.Set
+	targets   []*target
+	single    bool                   // the source is a file
+	accepts   func(event.Event) bool // the event was not reported before
+	summary   *Summary
+	seen      int64  // regular files that were processed
+	toVerify  amount // files of the source that verifying reads again
+	undone    undone
+	payload   *bag.Oxum // what was read of the payload of a source that is a bag; nil for any other source
+	emptyDirs fewNames  // of the source; only for a new bag
+	at        []collected
 }
 
 // collected is what the collector counts at one destination.
@@ -140,11 +139,10 @@ func (c *collector) newResult() *result {
 	return f
 }
 
-// dropLines lets the collector drop lines of a destination's earlier manifests. A dry run keeps
-// them, and may have no catalog.
-func (c *collector) dropLines(t *target, drop func(*catalog.Catalog)) {
-	if t.catalog != nil && !c.opts.DryRun {
-		c.do(func() { drop(t.catalog) })
+// record lets the collector record an outcome that is not one of an entry.
+func (c *collector) record(t *target, o record.Outcome) {
+	if !c.opts.DryRun {
+		c.do(func() { t.records.Account(o) })
 	}
 }
 
@@ -243,7 +241,7 @@ func (c *collector) account(f *result) {
 	c.undone.account(c.targets, f)
 }
 
-// recordAt records the outcome of an entry at one destination: in its log, its catalog and its
+// recordAt records the outcome of an entry at one destination: in its log, its records and its
 // counts.
 func (c *collector) recordAt(f *result, t targetResult) {
 	at := &c.at[t.target.Index]
@@ -256,8 +254,8 @@ func (c *collector) recordAt(f *result, t targetResult) {
 	if c.opts.Verify != VerifyOff && t.done.written() {
 		at.written.Add(t.name)
 	}
-	if !c.opts.DryRun && t.target.catalog != nil {
-		c.recordLine(f, t)
+	if !c.opts.DryRun {
+		c.recordEntry(f, t)
 	}
 	if t.backedUp {
 		t.target.backup.kept.Add(1)
@@ -278,19 +276,19 @@ func addToSyncList(l *dest.SyncList, kind fsys.Kind, t targetResult) {
 	}
 }
 
-// recordLine records the outcome of an entry in the catalog of one destination.
-func (c *collector) recordLine(f *result, t targetResult) {
-	lines := t.target.catalog
+// recordEntry records the outcome of an entry at one destination.
+func (c *collector) recordEntry(f *result, t targetResult) {
+	records := t.target.records
 	if f.unlisted {
-		lines.Drop(t.name)
+		records.Account(record.Outcome{Path: t.name, Dropped: true})
 		return
 	}
-	lines.Record(catalog.Outcome{
-		Path: t.name, Digests: t.digests[:min(c.listedHashes, len(t.digests))], Size: f.size, Mtime: f.mtime.Sec,
+	records.Account(record.Outcome{
+		Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
 		Created: t.done == outCreated, Replaced: t.done == outReplaced || t.done == outLinked && t.existed, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
 	})
 	if t.alias != "" { // an earlier manifest may list the file under its alias
-		lines.Drop(t.alias)
+		records.Account(record.Outcome{Path: t.alias, Dropped: true})
 	}
 }
 

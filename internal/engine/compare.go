@@ -149,7 +149,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 		return inStage(failure.StageSync, err)
 	}
 	if p.decision.equal == actKeep {
-		if err := r.checkAccepted(e, p); err != nil {
+		if err := r.accepts(e, p, e.digests, false); err != nil {
 			return err
 		}
 	}

@@ -149,10 +149,11 @@ func (r *run) move(e *entry) error {
 	}
 	for _, p := range movers {
 		if r.opts.DryRun {
-			if other, err := r.contradictsHistory(e, p, e.digests); err != nil {
+			err := r.accepts(e, p, e.digests, true)
+			if err != nil && !errors.Is(err, dest.ErrReported) {
 				return err
-			} else if other {
-				p.finish(targetResult{done: outConflict, conflict: errListed})
+			}
+			if r.endStep(e, p, err); !p.open() {
 				continue
 			}
 			_ = r.keepOld(p) // in a dry run it only counts the file

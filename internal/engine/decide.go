@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // action is what is to be done with an entry at one destination.
@@ -36,17 +36,17 @@ type observation struct {
 	source   fsys.Kind // of the entry in the source
 	have     fsys.Kind // of the existing entry
 	sameSize bool
-	sameTime bool // as far as the destination's file system can tell
-	newer    bool // the existing entry is newer than the source's
-	sameNode bool // two entries without data are equal: links with one target, devices with one number
-	ours     bool // this run created the existing entry, perhaps from an earlier state of the source
-	sealed   bool // the destination is a complete bag
-	guarded  bool // the existing entry is an own manifest that is not of this run
+	sameTime bool           // as far as the destination's file system can tell
+	newer    bool           // the existing entry is newer than the source's
+	sameNode bool           // two entries without data are equal: links with one target, devices with one number
+	ours     bool           // this run created the existing entry, perhaps from an earlier state of the source
+	sealed   *conflictError // why no content changes at the destination; nil for most destinations
+	guarded  *conflictError // why the existing entry stays, whatever the source has; nil for most entries
 
 	journal   journalView
-	line      hash.Digests // of the previous manifests; see catalog.Kept
+	line      hash.Digests // that earlier runs have recorded; see record.Kept
 	lineHolds bool         // line has all digests, and the source's own manifests list no different ones
-	lineAt    catalog.Line // which line that is; see catalog.Outcome
+	lineAt    record.Line  // which line that is; see record.Outcome
 }
 
 // journalView is what the journal of an interrupted run says of a file at the destination.
@@ -84,7 +84,7 @@ type content struct {
 	digests hash.Digests // for the manifest; nil if they are unknown
 	fresh   bool         // this run found them equal to the source's, so the journal may list the file
 	known   bool         // the journal of an interrupted run lists the file
-	line    catalog.Line // the line of an earlier run that the digests come from; see catalog.Outcome
+	line    record.Line  // the line of an earlier run that the digests come from; see record.Outcome
 }
 
 // conflictError says why an entry is left alone, and which policy would replace it.
@@ -109,11 +109,11 @@ func (e *conflictError) policy() string {
 func decide(o observation) decision {
 	d := decideFree(o)
 	switch {
-	case o.sealed:
-		return d.instead(errSealed)
-	case o.guarded && o.policy != PolicyNever:
-		return decision{act: actConflict, conflict: errGuarded}
-	case o.guarded:
+	case o.sealed != nil:
+		return d.instead(o.sealed)
+	case o.guarded != nil && o.policy != PolicyNever:
+		return decision{act: actConflict, conflict: o.guarded}
+	case o.guarded != nil:
 		return decision{act: actLeave}
 	}
 	return d
@@ -133,11 +133,13 @@ func (d decision) instead(why *conflictError) decision {
 	return d
 }
 
-// errGuarded is the conflict of an entry that differs from a manifest which Sealift wrote.
-var errGuarded = &conflictError{why: "it is a manifest that Sealift wrote at the destination, and not one of this copy", next: "move it away to copy the file of the source"}
-
-// errSealed is the conflict of an entry that differs from a complete bag.
-var errSealed = &conflictError{why: "the bag is complete, and Sealift does not change it", next: "make a new bag in another destination"}
+// conflictOf returns the conflict of a record, or nil.
+func conflictOf(c *record.Conflict) *conflictError {
+	if c == nil {
+		return nil
+	}
+	return &conflictError{why: c.Why, next: c.Next}
+}
 
 // decideFree is decide for an entry that may change.
 func decideFree(o observation) decision {
@@ -265,10 +267,11 @@ var errSameTimes = &conflictError{why: "it differs from the source, although siz
 // observe reads the existing entry of the transfer's name at the destination.
 func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
-	o.sealed = p.target.bag.sealed
-	if p.target.guards(e) { // it may be aside
-		return observation{guarded: true, policy: r.opts.Policy, exists: true, source: e.Kind, have: fsys.Regular}, nil
+	claim := p.target.records.Claim(e.Path)
+	if claim.Guarded != nil { // it may be aside
+		return observation{guarded: conflictOf(claim.Guarded), policy: r.opts.Policy, exists: true, source: e.Kind, have: fsys.Regular}, nil
 	}
+	o.sealed = conflictOf(claim.Sealed)
 	if p.dir == nil || !p.made && !p.dd.maybeExists(p.name) {
 		return o, nil
 	}
@@ -281,7 +284,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 	}
 	p.have, p.exists = have, true
 	o = r.observationOf(p.dd.system, e.Meta.Info, have)
-	o.ours, o.sealed = p.made, p.target.bag.sealed
+	o.ours, o.sealed = p.made, conflictOf(claim.Sealed)
 	switch {
 	case o.source != o.have:
 	case o.source != fsys.Regular:
@@ -292,10 +295,9 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 		if p.target.earlier != nil {
 			o.journal = r.observeJournal(e, p)
 		}
-		complete := r.listedHashes == len(r.opts.Hashes) // otherwise the bag's manifests have hashes that the lines lack
-		if o.hashing && o.upToDate() && complete {
-			o.line, o.lineAt, o.lineHolds = r.mode.previous(e, p)
-			o.lineHolds = o.lineHolds && e.expected.Met(o.line)
+		if o.hashing && o.upToDate() {
+			kept := r.mode.previous(e, p)
+			o.line, o.lineAt, o.lineHolds = kept.Digests, kept.Line, kept.Complete && e.expected.Met(kept.Digests)
 		}
 	}
 	return o, err

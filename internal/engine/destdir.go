@@ -6,10 +6,10 @@ import (
 	"io/fs"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -133,7 +133,7 @@ func (dd *destDir) prepare(r *run) destState {
 	dir, err := dd.enter(r, up)
 	var conflict *conflictError
 	switch {
-	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && conflict != errSealed:
+	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && t.records.Claim(dd.src.Path()).Sealed == nil:
 		if r.rules.completes { // several tasks may find the same directory: only the merge counts it
 			r.collector.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		}
@@ -143,7 +143,7 @@ func (dd *destDir) prepare(r *run) destState {
 		return destRefused
 	case err != nil:
 		if errors.As(err, new(*collisionError)) { // an earlier manifest may list other entries under this name
-			r.collector.dropLines(t, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
+			r.collector.record(t, record.Outcome{Path: dd.src.Path(), Below: true})
 		}
 		t.Fail(dd.src.Path(), failure.StageCreate, err)
 		return destRefused
@@ -212,8 +212,8 @@ var errIsBackup = errors.New("this directory of the destination is the backup di
 func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
 	if !dd.parent.maybeExists(name) {
-		if dd.target.bag.sealed {
-			return nil, errSealed
+		if c := dd.target.records.Claim(dd.src.Path()); c.Sealed != nil {
+			return nil, conflictOf(c.Sealed)
 		}
 		if r.opts.DryRun {
 			return nil, nil
@@ -227,7 +227,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 			return nil, err
 		}
 		if alias != "" { // an earlier manifest may list the directory's files under its other spelling
-			r.collector.dropLines(dd.target, func(c *catalog.Catalog) { c.DropBelow(dd.src.Parent.Join(alias)) })
+			r.collector.record(dd.target, record.Outcome{Path: dd.src.Parent.Join(alias), Below: true})
 		}
 	}
 	dir, err := up.OpenDir(name)
@@ -265,7 +265,7 @@ func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, er
 	if r.opts.DryRun {
 		return nil, nil
 	}
-	if err := dd.target.catalog.MoveAside(); err != nil {
+	if err := dd.target.records.BeforeChanges(); err != nil {
 		return nil, err
 	}
 	if dd.target.backup != nil {
@@ -280,7 +280,7 @@ func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, er
 	if err := up.Remove(name); err != nil {
 		return nil, err
 	}
-	r.collector.dropLines(dd.target, func(c *catalog.Catalog) { c.DropBelow(dd.src.Path()) })
+	r.collector.record(dd.target, record.Outcome{Path: dd.src.Path(), Below: true})
 	return dd.make(up, name)
 }
 

@@ -227,7 +227,7 @@ func (r *run) prepare(begun time.Time) {
 	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.linked = links.New(r.newSpill, o.linkedMemory)
 	r.jobs = make(chan job, jobsAhead)
-	r.collector.undone, r.collector.listedHashes = r.newUndone(), r.listedHashes
+	r.collector.undone = r.newUndone()
 	if r.validates {
 		r.collector.payload = &bag.Oxum{}
 	}
@@ -329,9 +329,7 @@ func (r *run) close() {
 		d.Close()
 	}
 	for _, t := range r.targets {
-		if t.catalog != nil {
-			t.catalog.Close()
-		}
+		t.records.Close()
 		t.closeLogs()
 		if t.journal != nil {
 			t.journal.Close()

@@ -146,7 +146,7 @@ func (r *run) newTransfers(e *entry) {
 		p := &e.memory[i]
 		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.Name)} // a single file may get another name
 		e.transfers = append(e.transfers, p)
-		if dd.target.isManifest(e) {
+		if p.target.records.Claim(e.Path).Own {
 			p.finish(targetResult{done: outOwn})
 		}
 	}

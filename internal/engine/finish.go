@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -117,7 +117,7 @@ func (r *run) flushTarget(t *target) bool {
 
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
-func (r *run) finishTarget(t *target) (written []catalog.Written) {
+func (r *run) finishTarget(t *target) (written []record.Written) {
 	err := t.CheckName()
 	if err != nil {
 		if t.Dropped() { // which was reported
@@ -126,18 +126,14 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		t.FailEnd(failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))
 		return nil
 	}
-	complete := r.bagIsComplete(t)
-	if complete {
-		written, err = r.writeManifests(t)
-	}
-	r.warnStale(t)
+	written, err = t.records.Finish(r.endOf(t))
 	if err != nil {
 		t.FailEnd(failure.StageManifest, err)
 		return written
 	}
 	r.markIncomplete(t)
-	t.catalog.Close() // FUSE cannot remove an open file's directory
-	stays := r.needsJournal(t, complete)
+	t.records.Close() // FUSE cannot remove an open file's directory
+	stays := r.needsJournal(t)
 	if err = t.removeLeftovers(); err != nil {
 		t.FailEnd(failure.StageJournal, err)
 		return written
@@ -147,26 +143,6 @@ func (r *run) finishTarget(t *target) (written []catalog.Written) {
 		r.closeTarget(t)
 	}
 	return written
-}
-
-// writeManifests writes the manifests of a destination. If the copy is complete, it then
-// writes the generations of its histories, or its media hash list.
-func (r *run) writeManifests(t *target) ([]catalog.Written, error) {
-	written, err := t.catalog.Write()
-	if r.histories == nil && r.opts.MediaList == nil || err != nil {
-		return written, err
-	}
-	r.collector.await()
-	if r.collector.undone == nil || !r.collector.undone[t.Index].Complete() {
-		return written, nil
-	}
-	var more []catalog.Written
-	if r.histories != nil {
-		more, err = t.catalog.WriteHistory()
-	} else {
-		more, err = t.catalog.WriteMediaList()
-	}
-	return append(written, more...), err
 }
 
 // closeTarget removes the journal of a destination whose manifests are written, and sets the
@@ -218,11 +194,11 @@ func (t *target) removeLeftovers() error {
 }
 
 // needsJournal reports whether a later run needs the journal of a destination whose manifests are
-// written. complete is the result of bagIsComplete.
-func (r *run) needsJournal(t *target, complete bool) bool {
+// written.
+func (r *run) needsJournal(t *target) bool {
 	switch {
 	case t.unmarked: // only the journal shows that the copy is incomplete
-	case !complete && !t.bag.sealed: // the next run completes the bag
+	case t.records.NeedsJournal():
 	case t.keepJournal.Load(), t.FileSystems.TemporaryLeft.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
 	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
 	case t.earlier.Interrupted && r.leavesOut(t):
@@ -259,7 +235,7 @@ func (t *target) abandon(r *run) {
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case t.rootOurs: // the next run would not know that Sealift made the root
 	case t.worthKeeping():
-	case t.catalog != nil && t.catalog.HasAside(): // the journal shows which lines of that manifest are still right
+	case t.records.NeedsJournal():
 	default:
 		t.closeLogs()
 		_ = t.journal.Remove() // it is empty, so the next run does not need it

@@ -112,19 +112,20 @@ func excuse(stack string) string {
 // mayBeSilent lists the functions in which a failure need not be reported, because the run has a
 // fallback for the failed operation. The result must then be complete.
 var mayBeSilent = map[string]string{
-	"engine.(*run).Enter":             "checks whether a source directory is a destination; route has refused those that it can recognize",
-	"source.(*Entry).mayHaveXattrs":   "asks whether there are extended attributes; without an answer the file is opened",
-	"engine.(*run).hasMetadata":       "asks for extended attributes by name; without an answer the file is opened",
-	"catalog.(*Catalog).Kept":         "asks the previous manifest; without an answer the file is compared",
-	"catalog.(*Catalog).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
-	"dest.(*Space).Measure":           "reads the free space, for a warning; without an answer there is none",
-	"pipe.findsHoles":                 "checks whether the file system reports holes; the reading itself checks again",
-	"resume.(*Log).Close":             "closes the journal's log, whose records that count were synced",
+	"engine.(*run).Enter":               "checks whether a source directory is a destination; route has refused those that it can recognize",
+	"source.(*Entry).mayHaveXattrs":     "asks whether there are extended attributes; without an answer the file is opened",
+	"engine.(*run).hasMetadata":         "asks for extended attributes by name; without an answer the file is opened",
+	"catalog.(*manifests).Kept":         "asks the previous manifest; without an answer the file is compared",
+	"catalog.(*Tree).Kept":              "the same",
+	"catalog.(*manifests).BeforeChange": "asks the previous manifest; without an answer it is moved aside",
+	"dest.(*Space).Measure":             "reads the free space, for a warning; without an answer there is none",
+	"pipe.findsHoles":                   "checks whether the file system reports holes; the reading itself checks again",
+	"resume.(*Log).Close":               "closes the journal's log, whose records that count were synced",
 }
 
 // seldomSilent are the functions of mayBeSilent that not every sweep excuses: some read only if
 // no other look-up has read the same part of the manifest before.
-var seldomSilent = map[string]bool{"catalog.(*Catalog).BeforeChange": true, "dest.(*Space).Measure": true}
+var seldomSilent = map[string]bool{"catalog.(*manifests).BeforeChange": true, "dest.(*Space).Measure": true}
 
 // linksAndAttributes returns the number of names and the user attributes of a file.
 func linksAndAttributes(path string, info fs.FileInfo) (links uint64, attributes string) {

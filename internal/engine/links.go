@@ -334,11 +334,8 @@ func (l *primary) digests() hash.Digests {
 // system refuses the link, the transfer stays as it is.
 func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	digests := l.digests()
-	if other, err := r.contradictsHistory(e, p, digests); err != nil {
+	if err := r.accepts(e, p, digests, true); err != nil || !p.open() {
 		return err
-	} else if other {
-		p.finish(targetResult{done: outConflict, conflict: errListed})
-		return nil
 	}
 	linked := targetResult{done: outLinked, content: content{digests: digests, fresh: e.Kind == fsys.Regular}}
 	if r.opts.DryRun {
@@ -364,7 +361,7 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	if p.exists {
 		name = p.dir.TempName()
 	}
-	if err := p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
+	if err := p.target.records.BeforeChange(e.manifestPath(p)); err != nil {
 		return inStage(failure.StageJournal, err)
 	}
 	if err := r.mayCommit(); err != nil {

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
-	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -54,14 +53,9 @@ func (r *run) refuseNames() error {
 	return names.Refusal()
 }
 
-// mediaListOf returns the catalog's options for the media hash list of one destination, nil if
-// there is none.
-func (r *run) mediaListOf(t *target) *catalog.MediaList {
-	o := r.opts.MediaList
-	if o == nil {
-		return nil
-	}
-	l := &catalog.MediaList{Dir: t.Dir, Creator: o.Creator, Hashes: o.Hashes, Durable: r.opts.Sync != dest.SyncNone}
-	l.Creator.Begun = time.Unix(r.begun.Sec, r.begun.Nsec)
-	return l
+// mediaListCreator returns the creator of the media hash lists.
+func (r *run) mediaListCreator() classic.Creator {
+	c := r.opts.MediaList.Creator
+	c.Begun = time.Unix(r.begun.Sec, r.begun.Nsec)
+	return c
 }

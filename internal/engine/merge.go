@@ -7,12 +7,12 @@ import (
 	"hash/maphash"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -295,7 +295,7 @@ func (m *merging) failPlan(r *run, err error) {
 
 // interrupted reports no changed files. The plan has moved the manifests aside, and the merge reads
 // all changes from the parts.
-func (m *merging) interrupted(*target) catalog.Interrupted { return untouched{} }
+func (m *merging) interrupted(*target) record.Interrupted { return untouched{} }
 
 // startScan does nothing: a merge copies only a few files, so it needs no totals.
 func (m *merging) startScan(*run) (stop func()) { return func() {} }

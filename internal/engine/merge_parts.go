@@ -7,9 +7,9 @@ import (
 	"io"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -103,7 +103,7 @@ func (m *merging) replayLines(r *run, f *shard.Finished, t *target) error {
 		return err
 	}
 	defer lines.Close()
-	for r.ctx.Err() == nil && t.catalog != nil {
+	for r.ctx.Err() == nil {
 		l, err := lines.Next()
 		if errors.Is(err, io.EOF) {
 			return nil
@@ -111,17 +111,10 @@ func (m *merging) replayLines(r *run, f *shard.Finished, t *target) error {
 		if err != nil {
 			return fmt.Errorf("lines of shard %d: %w", f.Shard, err)
 		}
-		if l.Below {
-			t.catalog.DropBelow(l.Path)
-			continue
-		}
-		t.catalog.Record(catalog.Outcome{
-			Path: l.Path, Digests: l.Digests, Size: l.Size, Mtime: l.Mtime,
+		t.records.Account(record.Outcome{
+			Path: l.Path, Digests: l.Digests, Size: l.Size, Mtime: l.Mtime, Dropped: l.Dropped, Below: l.Below,
 			Created: l.Created, Replaced: l.Replaced, Failed: l.Failed, Resumed: l.Resumed,
 		})
-		if l.Dropped {
-			t.catalog.Drop(l.Path)
-		}
 	}
 	return nil
 }

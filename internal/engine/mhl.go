@@ -6,13 +6,14 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -31,8 +32,7 @@ type MHL struct {
 // histories are the ASC MHL histories of the source and of the destinations at the start of a
 // run.
 type histories struct {
-	order   mhl.Order   // the options that are equal for all destinations; histories.of adds the others
-	ignore  *mhl.Ignore // the patterns of order
+	order   mhl.Order // the options that are equal for all destinations; histories.of adds the others
 	source  *mhl.Tree
 	dests   []*mhl.Tree     // by target.index; nil if the destination has no directory yet
 	roots   []*fsys.Dir     // of source and dests, to be closed
@@ -103,18 +103,8 @@ func (r *run) openHistories() error {
 		Creator: o.MHL.Creator, Process: mhl.Transfer, Hashes: o.MHL.Hashes,
 		Ignore: append(patterns[:len(patterns):len(patterns)], hidden...),
 	}
-	h.ignore = mhl.NewIgnore(h.order.Ignore...)
 	o.Hashes = computed
 	return nil
-}
-
-// ignores reports whether ignore patterns exclude a file from the history of a destination.
-func (h *histories) ignores(t *target, path string) bool {
-	if h == nil {
-		return false
-	}
-	dest := h.dests[t.Index]
-	return h.ignore.Hides(path, false) || h.source.Hides(path, false) || dest != nil && dest.Hides(path, false)
 }
 
 // openDestination reads the histories of a destination and appends them to dests. The tree is
@@ -165,8 +155,8 @@ func (r *run) warnHistories() {
 	}
 }
 
-// of returns the catalog's options for the history of one destination.
-func (h *histories) of(r *run, t *target) *catalog.History {
+// of returns the histories of one destination, and the order for new generations.
+func (h *histories) of(r *run, t *target) (*mhl.Tree, mhl.Order) {
 	order := h.order
 	order.Name = filepath.Base(t.Dir)
 	if dir := filepath.ToSlash(r.opts.BackupDir); dir != "" {
@@ -177,7 +167,7 @@ func (h *histories) of(r *run, t *target) *catalog.History {
 			c.Comment = ""
 		}
 	}
-	return &catalog.History{Order: order, Source: h.source, Dest: h.dests[t.Index]}
+	return h.dests[t.Index], order
 }
 
 // isHistory reports whether a directory of the source contains a history. The catalog copies
@@ -186,30 +176,36 @@ func (r *run) isHistory(d *walk.Dir) bool {
 	return r.histories != nil && d.Name == mhl.Folder && r.histories.folders[d.Path()]
 }
 
-// errListed is the conflict of a file whose new content would contradict the destination's
-// history.
-var errListed = &conflictError{
-	why:  "the history of the destination lists it with other content",
-	next: "copy this source into another directory",
-}
-
-// contradictsHistory reports whether a history at the transfer's destination lists its path with
-// digests other than these. In a dry run digests can be nil; then contradictsHistory reads the
-// source if the history lists the path.
-func (r *run) contradictsHistory(e *entry, p *transfer, digests hash.Digests) (bool, error) {
-	c, file := p.target.catalog, e.manifestPath(p)
-	if c == nil || e.Kind != fsys.Regular { // c is nil in a dry run if the destination does not exist
-		return false, nil
+// accepts asks the records at the transfer's destination whether its path may have content with these
+// digests, see record.Book. If it may not, accepts finishes the transfer with a conflict, or reports
+// a mismatch and returns dest.ErrReported. In a dry run the digests can be nil; then it reads the source
+// if they are needed.
+func (r *run) accepts(e *entry, p *transfer, digests hash.Digests, changes bool) error {
+	if e.Kind != fsys.Regular {
+		return nil
 	}
-	if digests == nil && r.opts.DryRun && c.InHistory(file) {
+	err := p.target.records.Accepts(e.manifestPath(p), digests, changes)
+	if errors.Is(err, record.ErrNoDigests) {
+		if !r.opts.DryRun {
+			return nil
+		}
 		if e.digests == nil {
 			if err := r.readDigests(e); err != nil {
-				return false, err
+				return err
 			}
 		}
-		digests = e.digests
+		err = p.target.records.Accepts(e.manifestPath(p), e.digests, changes)
 	}
-	return c.Contradicts(file, digests)
+	if conflict, ok := errors.AsType[*record.Conflict](err); ok {
+		r.abort(p)
+		p.finish(targetResult{done: outConflict, conflict: conflictOf(conflict)})
+		return nil
+	}
+	if mismatch, ok := errors.AsType[*record.Mismatch](err); ok {
+		p.target.Mismatch(e.Path, mismatch.Err)
+		return dest.ErrReported
+	}
+	return inStage(failure.StageManifest, err)
 }
 
 // readDigests reads the entry in the source and sets its digests, for a dry run.

@@ -8,7 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -30,7 +30,7 @@ type mode interface {
 	openJournal(root *fsys.Dir, name string) (*resume.Journal, error)
 	// interrupted returns which files interrupted runs have changed at a destination; nil if
 	// there was no such run.
-	interrupted(t *target) catalog.Interrupted
+	interrupted(t *target) record.Interrupted
 
 	// startScan begins to count the totals of the source, if they are wanted. stop ends that.
 	startScan(r *run) (stop func())
@@ -45,9 +45,8 @@ type mode interface {
 
 	// expected returns what the manifests of the source list for a regular file.
 	expected(r *run, e *entry) (catalog.Expectation, error)
-	// previous returns what the previous manifests of the destination list for the entry; see
-	// catalog.Kept.
-	previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool)
+	// previous returns what earlier runs have recorded for the entry at the destination.
+	previous(e *entry, p *transfer) record.Kept
 	// mayCommit returns nil if the run may give a name to what it has written.
 	mayCommit() error
 	// fail ends the run because of err: it cannot complete its task.
@@ -90,7 +89,7 @@ func (treeCopy) openJournal(root *fsys.Dir, name string) (*resume.Journal, error
 	return resume.OpenJournal(root, name)
 }
 
-func (treeCopy) interrupted(t *target) catalog.Interrupted {
+func (treeCopy) interrupted(t *target) record.Interrupted {
 	if t.earlier != nil && t.earlier.Interrupted {
 		return t.earlier
 	}
@@ -119,8 +118,8 @@ func (treeCopy) expected(r *run, e *entry) (catalog.Expectation, error) {
 	return r.manifests.Expect(e.Path)
 }
 
-func (treeCopy) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
-	return p.target.catalog.Kept(e.manifestPath(p))
+func (treeCopy) previous(e *entry, p *transfer) record.Kept {
+	return p.target.records.Kept(e.manifestPath(p))
 }
 
 func (treeCopy) mayCommit() error { return nil }

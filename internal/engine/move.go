@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -13,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -149,19 +149,6 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 	return sinks
 }
 
-// checkAccepted reports a mismatch and returns errReported if the content contradicts a manifest at the
-// destination that Sealift did not write and must not change.
-func (r *run) checkAccepted(e *entry, p *transfer) error {
-	if p.target.catalog == nil { // in a dry run
-		return nil
-	}
-	if err := p.target.catalog.Accepts(e.digests); err != nil {
-		p.target.Mismatch(e.Path, err)
-		return dest.ErrReported
-	}
-	return nil
-}
-
 // commit completes the temporary and gives it the final name. The checks that need the digests
 // come first, then the metadata, and the sync if each file is synced. The name comes last, so a
 // file with its final name is complete.
@@ -169,17 +156,8 @@ func (r *run) commit(e *entry, p *transfer) error {
 	if !r.checkExpected(e, e.digests) {
 		return dest.ErrReported
 	}
-	if err := r.checkAccepted(e, p); err != nil {
+	if err := r.accepts(e, p, e.digests, true); err != nil || !p.open() {
 		return err
-	}
-	contradicts, err := p.target.catalog.Contradicts(e.manifestPath(p), e.digests)
-	if err != nil {
-		return inStage(failure.StageManifest, err)
-	}
-	if contradicts {
-		r.abort(p)
-		p.finish(targetResult{done: outConflict, conflict: errListed})
-		return nil
 	}
 	s := &p.sink
 	e.activity.At(p.target.Place())
@@ -201,7 +179,7 @@ func (r *run) commit(e *entry, p *transfer) error {
 			return inStage(failure.StageSync, err)
 		}
 	}
-	if err = p.target.catalog.BeforeChange(e.manifestPath(p)); err != nil {
+	if err = p.target.records.BeforeChange(e.manifestPath(p)); err != nil {
 		return inStage(failure.StageJournal, err)
 	}
 	if err = r.mayCommit(); err != nil {
@@ -233,8 +211,7 @@ func (r *run) nameTaken(e *entry, p *transfer) error {
 		return errNameTaken
 	}
 	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name
-		file := e.manifestPath(p)
-		r.collector.dropLines(p.target, func(c *catalog.Catalog) { c.Drop(file) })
+		r.collector.record(p.target, record.Outcome{Path: e.manifestPath(p), Dropped: true})
 	}
 	return inStage(failure.StageCheck, err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -223,11 +224,12 @@ func (p *planning) openDestination(i int, t *target) error {
 		return failure.Refuse("destination %s: an interrupted copy has left its journal there; run that copy again to its end, or remove %s if it is not wanted",
 			quoteName(t.Given), quoteName(resume.JournalName("")))
 	}
-	if err := t.openCatalog(p.run); err != nil {
+	if err := t.openRecords(p.run); err != nil {
 		return err
 	}
-	p.lists[i] = t.catalog.Names()
-	for _, file := range t.catalog.Special() {
+	lines := record.Of[catalog.Planned](&t.records)
+	p.lists[i] = lines.Names()
+	for _, file := range lines.Special() {
 		p.late[file] = true
 	}
 	return t.openBackup(p.run)
@@ -321,12 +323,12 @@ func (p *planning) addExpected() error {
 // closes these manifests, because their indexes use memory.
 func (p *planning) addPrevious() error {
 	for i, t := range p.targets {
-		p.resumeCatalog(i)
-		err := t.catalog.EachKept(func(slot int, file string, digest []byte) error {
+		p.resumeRecords(i)
+		err := record.Of[catalog.Planned](&t.records).EachKept(func(slot int, file string, digest []byte) error {
 			return errors.Join(p.planner.Previous(file, shard.LineDigest{Target: i, Hash: slot, Digest: digest}), p.ctx.Err())
 		})
-		t.catalog.Close()
-		t.catalog = nil
+		t.records.Close()
+		t.records = record.Books{}
 		if err != nil && p.ctx.Err() == nil {
 			return &failure.FileError{Target: t.Given, Stage: failure.StageManifest, Err: err}
 		}
@@ -337,17 +339,17 @@ func (p *planning) addPrevious() error {
 	return nil
 }
 
-// resumeCatalog passes to the catalog of destination i whether the lines of manifests that were
+// resumeRecords passes to the records of destination i whether the lines of manifests that were
 // moved aside are still right.
-func (p *planning) resumeCatalog(i int) {
+func (p *planning) resumeRecords(i int) {
 	if p.trusted[i] {
-		p.targets[i].catalog.Resume(untouched{})
+		p.targets[i].records.Resume(untouched{})
 	} else {
-		p.targets[i].catalog.Resume(nil)
+		p.targets[i].records.Resume(nil)
 	}
 }
 
-// untouched implements catalog.Interrupted for interrupted runs that have changed no file.
+// untouched implements record.Interrupted for interrupted runs that have changed no file.
 type untouched struct{}
 
 // prepareDestinations is the last step before plan.json gets its name. It marks the
@@ -388,18 +390,18 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.SyncMade(); err != nil {
 		return err
 	}
-	if err := t.openCatalog(p.run); err != nil {
+	if err := t.openRecords(p.run); err != nil {
 		return err
 	}
 	defer func() {
-		t.catalog.Close()
-		t.catalog = nil
+		t.records.Close()
+		t.records = record.Books{}
 	}()
-	if !slices.Equal(t.catalog.Names(), p.lists[i]) {
+	if !slices.Equal(record.Of[catalog.Planned](&t.records).Names(), p.lists[i]) {
 		return errors.New("another process has written a manifest meanwhile; plan again")
 	}
-	p.resumeCatalog(i)
-	return t.catalog.MoveAside()
+	p.resumeRecords(i)
+	return t.records.BeforeChanges()
 }
 
 // undoDestinations removes the directories that this planner has created at the destinations,

@@ -12,7 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
-// Touched implements catalog.Interrupted.
+// Touched implements record.Interrupted.
 func (untouched) Touched(string, fsys.Info) (digests hash.Digests, touched bool) { return nil, false }
 
 // scanSource walks the source and adds its entries to the planner.

@@ -25,7 +25,7 @@ func (r *run) sendResult(e *entry) {
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
-		t.ignored = e.Kind == fsys.Regular && r.histories.ignores(p.target, e.Path)
+		t.ignored = e.Kind == fsys.Regular && p.target.records.Omits(e.Path)
 		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.SyncEach
 		switch t.done {
 		case outConflict:

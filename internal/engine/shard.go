@@ -305,8 +305,8 @@ func (k *task) writeRecord(r *run, durable []*target) error {
 				return err
 			}
 		}
-		if c := t.catalog; c != nil && !t.Dropped() && c.Err() != nil {
-			return fmt.Errorf("the list of what was copied: %w", c.Err())
+		if err := t.records.Err(); err != nil && !t.Dropped() {
+			return fmt.Errorf("the list of what was copied: %w", err)
 		}
 		part, err := k.parts[i].Finish()
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -50,7 +51,9 @@ func (t *target) openTask(r *run, k *task) error {
 	if err := t.readLeftAlone(r, k); err != nil {
 		return err
 	}
-	t.catalog = catalog.OpenPart(root, r.opts.Hashes, recorder{k.parts[t.Index]})
+	if t.records, err = record.Open(&record.Destination{Hashes: r.opts.Hashes}, partRecorder{k.parts[t.Index]}); err != nil {
+		return err
+	}
 	return t.openBackup(r)
 }
 
@@ -180,39 +183,47 @@ func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
 }
 
 // previous returns what the previous manifests of a destination list for an entry of the shard.
-func (k *task) previous(e *entry, p *transfer) (digests hash.Digests, line catalog.Line, complete bool) {
-	digests = make(hash.Digests, len(k.store.Plan.Options.Hashes))
+func (k *task) previous(e *entry, p *transfer) record.Kept {
+	digests := make(hash.Digests, len(k.store.Plan.Options.Hashes))
 	for _, l := range inShard(e).Previous {
 		if l.Target == p.target.Index {
 			digests[l.Hash] = l.Digest
 		}
 	}
-	return digests, 0, !slices.ContainsFunc(digests, func(d []byte) bool { return d == nil })
+	return record.Kept{Digests: digests, Complete: record.IsComplete(digests)}
 }
 
-// recorder records in the part of a destination.
-type recorder struct{ part *shard.LineWriter }
+// partRecorder is the record.Recorder of a task: another process writes the manifests.
+type partRecorder struct{ part *shard.LineWriter }
 
-// Record implements catalog.Recorder.
-func (c recorder) Record(o catalog.Outcome) error {
+// Open implements record.Recorder.
+func (p partRecorder) Open(*record.Destination) (record.Book, error) {
+	return partBook{part: p.part}, nil
+}
+
+// partBook records in the part of a destination.
+type partBook struct {
+	record.NoBook
+	part *shard.LineWriter
+}
+
+// Account implements record.Book.
+func (b partBook) Account(o record.Outcome) error {
 	if o.Path == "" {
 		return nil
 	}
-	return c.part.Put(shard.Line{
-		Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime,
+	return b.part.Put(shard.Line{
+		Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime, Dropped: o.Dropped, Below: o.Below,
 		Created: o.Created, Replaced: o.Replaced, Failed: o.Failed, Resumed: o.Resumed,
 	})
 }
 
-// Drop implements catalog.Recorder.
-func (c recorder) Drop(file string) error { return c.part.Put(shard.Line{Path: file, Dropped: true}) }
+// Finish implements record.Book.
+func (partBook) Finish(record.End) ([]record.Written, error) { return nil, nil }
 
-// DropBelow implements catalog.Recorder.
-func (c recorder) DropBelow(dir string) error { return c.part.Put(shard.Line{Path: dir, Below: true}) }
-
-// Each implements catalog.Recorder.
-func (c recorder) Each(yield func(file string, digests hash.Digests) error) error {
-	return c.part.Each(func(l *shard.Line) error {
+// Each implements record.Lister.
+func (b partBook) Each(yield func(file string, digests hash.Digests) error) error {
+	return b.part.Each(func(l *shard.Line) error {
 		if l.Digests == nil {
 			return nil
 		}

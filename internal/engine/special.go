@@ -28,7 +28,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 	if p.exists || e.Kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}
-	err := p.target.catalog.BeforeChange(e.manifestPath(p))
+	err := p.target.records.BeforeChange(e.manifestPath(p))
 	if err != nil {
 		return inStage(failure.StageJournal, err)
 	}

@@ -3,10 +3,10 @@ package engine
 import (
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
@@ -145,7 +145,7 @@ type TargetSummary struct {
 	Copied    Copied
 	Created   bool  // this run created the directory
 	Lost      error // why it was dropped; nil if it was not
-	Manifests []catalog.Written
+	Manifests []record.Written
 	Present   int64        // regular files that equal the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts
 	Ignored   int64        // files of Present that ignore patterns exclude from the history

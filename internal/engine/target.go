@@ -4,12 +4,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -40,9 +40,8 @@ type target struct {
 
 	leftAlone *nameSet // paths of conflicts of the attempt whose finish record a task replaces; nil for none
 
-	catalog *catalog.Catalog // nil in a dry run into a directory that does not exist
-	names   *catalog.Catalog // the same, never nil; only for the names of manifests. nil in a task
-	backup  *backup          // nil if replaced files are not kept
+	records record.Books // what the run writes about its files
+	backup  *backup      // nil if replaced files are not kept
 	bag     targetBag
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 )
@@ -34,7 +35,7 @@ func (treeCopy) openTargets(r *run) error {
 			err = inStep("its bag cannot be opened", t.openBag())
 		}
 		if err == nil {
-			err = inStep("its manifests cannot be read", t.openCatalog(r))
+			err = inStep("its manifests cannot be read", t.openRecords(r))
 		}
 		if err == nil {
 			err = inStep("the backup directory cannot be opened", t.openBackup(r))
@@ -65,7 +66,7 @@ func (treeCopy) openTargets(r *run) error {
 			t.leaveAsFound()
 			continue
 		}
-		t.catalog.Resume(r.mode.interrupted(t))
+		t.records.Resume(r.mode.interrupted(t))
 	}
 	return nil
 }
@@ -199,14 +200,12 @@ func (t *target) leaveAsFound() {
 		t.journal.Close()
 		t.journal, t.Writes = nil, false
 	}
-	t.catalog = nil
+	t.records = record.Books{}
 }
 
 // undo removes what open has created, when nothing will be copied.
 func (t *target) undo() {
-	if t.catalog != nil {
-		t.catalog.Close()
-	}
+	t.records.Close()
 	if t.journal != nil {
 		if t.planned || !t.Created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return

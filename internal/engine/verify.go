@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/readback"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // verify reads the files of the given destinations again, after all of them have been flushed
@@ -19,17 +20,17 @@ func (r *run) verify(targets []*target) {
 	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sampler: r.sampler}
 	var listing []*target
 	for _, t := range targets {
-		if t.catalog.Lists() {
+		if t.records.Lists() {
 			listing = append(listing, t)
 			o.Trees = append(o.Trees, readback.Tree{
-				Root: t.Root, Device: t.ID.Dev, Place: t.Place(), Lines: t.catalog.Lines(), Counters: &t.Progress.ReadBack,
+				Root: t.Root, Device: t.ID.Dev, Place: t.Place(), Lines: t.records.Lines(), Counters: &t.Progress.ReadBack,
 				Written:       r.collector.at[t.Index].written.Has,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 				MayMove: func(path string) error {
 					if err := r.mode.mayCommit(); err != nil {
 						return err
 					}
-					return t.catalog.BeforeChange(path) // the previous manifest lists a file that was up to date
+					return t.records.BeforeChange(path) // the previous manifest lists a file that was up to date
 				},
 			})
 		}
@@ -75,10 +76,10 @@ func (r *run) verify(targets []*target) {
 		at.verified, at.cached = res.Good, res.Cached
 		at.present -= int64(len(res.Bad))
 		for _, path := range res.Bad {
-			t.catalog.Drop(path)
+			t.records.Account(record.Outcome{Path: path, Dropped: true})
 		}
 		if res.Gone {
-			t.catalog.Fail(errors.New("the destination could not be read back"))
+			t.records.Fail(errors.New("the destination could not be read back"))
 		}
 	}
 }

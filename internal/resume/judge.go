@@ -87,7 +87,7 @@ func (r *Reader) listed(path string, src, have fsys.Info, t TimeStamps) (hash.Di
 	return f.Digests, t.ChangeTimes && t.before(have.Ctime, at)
 }
 
-// Touched implements catalog.Interrupted. It reports whether an interrupted run may have
+// Touched implements record.Interrupted. It reports whether an interrupted run may have
 // changed the file that have describes, and which digests it should then have.
 func (r *Reader) Touched(path string, have fsys.Info) (digests hash.Digests, touched bool) {
 	if r.known != nil {

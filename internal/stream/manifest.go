@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // checkManifest opens the manifest. It refuses one that could have no line, because neither an
@@ -118,7 +119,7 @@ func (r *run) writeManifest() error {
 		return nil
 	}
 	if err := r.list(); err != nil {
-		r.listed = catalog.Written{}
+		r.listed = record.Written{}
 		if cause := context.Cause(r.ctx); cause != nil && errors.Is(err, cause) {
 			return cause
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 const (
@@ -50,7 +51,7 @@ type run struct {
 	gauge      *pipe.Gauge
 	manifest   *catalog.File     // nil for none
 	builder    *manifest.Builder // of the manifest
-	listed     catalog.Written   // the manifest, if it was written
+	listed     record.Written    // the manifest, if it was written
 	errors     atomic.Int64
 	noDirect   sync.Once
 	drops      bool

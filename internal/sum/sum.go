@@ -15,7 +15,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -25,6 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -87,7 +87,7 @@ type Summary struct {
 	Dropped  int    // lines of the previous manifest for files that are gone
 	SHA256   string // of the manifest, hexadecimal; "" if there is none
 
-	List *catalog.Written // the media hash list; nil if none was written
+	List *record.Written // the media hash list; nil if none was written
 
 	// With Options.MHL.
 	Generations []mhl.Written // their paths begin with the directory as the user gave it

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -86,33 +85,9 @@ func (s *Source) spelled(l *sourceList, file string) (string, error) {
 	return slashed, nil
 }
 
-// EachKept calls yield for the lines of earlier manifests that Kept returns, with the index
-// of the hash among those of the run.
-func (c *Catalog) EachKept(yield func(slot int, file string, digest []byte) error) error {
-	if c.opts.Outside != "" {
-		return nil
-	}
-	for _, l := range c.lists {
-		if !c.isKnown(l) {
-			continue
-		}
-		err := l.prev.index.Each(func(file string, digest []byte) error {
-			if file == l.path { // no manifest can list itself
-				return nil
-			}
-			return yield(l.slot, file, digest)
-		})
-		if err != nil {
-			return fmt.Errorf("%s: %w", quoteName(l.path), err)
-		}
-	}
-	return nil
-}
-
-// Names returns the paths of the run's manifests, relative to the destination.
-func (c *Catalog) Names() (names []string) {
-	for _, l := range c.lists {
-		names = append(names, l.path)
-	}
-	return names
+// NewExpectation returns the expectation for a file whose digests are listed. For each
+// list, digests has the digests in that list, and slots the index of its hash among those
+// of the run.
+func NewExpectation(slots []int, digests [][][]byte) Expectation {
+	return Expectation{slots: slots, digests: digests}
 }

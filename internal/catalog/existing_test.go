@@ -58,7 +58,7 @@ func TestWhatMayBeReplaced(t *testing.T) {
 			if test.usual == "" {
 				test.usual = "SHA256SUMS" // the only name
 			}
-			_, err := p.open(Options{Usual: test.usual, Shown: "DST"})
+			_, err := p.open(options{Usual: test.usual, Shown: "DST"})
 			wantFiles(t, p.dest, before)
 			var refused *failure.RefusedError
 			switch {
