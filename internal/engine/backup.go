@@ -273,7 +273,7 @@ func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, er
 	return sub, nil
 }
 
-// copyAccess gives dir, a new backup directory, the owner and mode of the destination's
+// copyAccess gives dir, a new backup directory, the owner, mode and ACLs of the destination's
 // directory dd. The owner always gets read, write and search permission, because later runs
 // link files into it.
 func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
@@ -292,6 +292,14 @@ func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
 		like.Info.Mode = dd.originalMode
 	}
 	like.Info.Mode |= 0o700
+	from, err := dd.handle.Acquire()
+	if err != nil {
+		return err
+	}
+	defer dd.handle.Release()
+	if like.Xattrs, err = dd.system.ReplaceACLs(dir, from); err != nil {
+		return err
+	}
 	_, err = dd.system.Apply(&dir.Object, like, have, true, false)
 	return err
 }

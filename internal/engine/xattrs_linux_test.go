@@ -74,3 +74,23 @@ func TestRefusedAttributesAreNoUpdate(t *testing.T) {
 		require.Equal(t, os.FileMode(0o444), info.Mode())
 	}
 }
+
+// A directory that keeps replaced files gets the ACL of the directory that they were in. Its mask is not
+// the permission of the group.
+func TestBackupDirectoriesGetTheACLs(t *testing.T) {
+	t.Parallel()
+	src, dst := oldAndNew(t)
+	const unknown = "\xff\xff\xff\xff"
+	acl := "\x02\x00\x00\x00" + "\x01\x00\x07\x00" + unknown + "\x02\x00\x07\x00\xd2\x04\x00\x00" +
+		"\x04\x00\x00\x00" + unknown + "\x10\x00\x07\x00" + unknown + "\x20\x00\x00\x00" + unknown // user::rwx, user:1234:rwx, group::---, mask::rwx, other::---
+	if err := unix.Setxattr(filepath.Join(dst, "d"), "system.posix_acl_access", []byte(acl), 0); err != nil {
+		t.Skipf("the file system has no ACLs: %v", err)
+	}
+	o := backedUpTo("old", src, dst)
+	o.Policy = PolicyAlways
+	runReported(t, o)
+	got := make([]byte, 100)
+	n, err := unix.Getxattr(filepath.Join(dst, "old", "d"), "system.posix_acl_access", got)
+	require.NoError(t, err)
+	require.Equal(t, acl, string(got[:n]))
+}

@@ -178,3 +178,16 @@ func (s *Store) StripACL(dir *fsys.Dir, isNew bool) (inherits bool, err error) {
 	}
 	return false, nil
 }
+
+// ReplaceACLs removes the ACLs that dir has inherited from its parent, and returns those of from,
+// which the caller sets. Without them, the mask of an ACL would become a permission of the group.
+func (s *Store) ReplaceACLs(dir, from *fsys.Dir) ([]fsys.Xattr, error) {
+	if !s.KeepsACLs() {
+		return nil, nil
+	}
+	if _, err := s.StripACL(dir, true); err != nil {
+		return nil, err
+	}
+	list, err := from.Xattrs(isACL)
+	return list, fsys.IgnoreRefusal(err)
+}
