@@ -41,7 +41,6 @@ type Log struct {
 	upto        int64              // of the last checkpoint
 	checkpoints []checkpoint       // those that cover more than the ones before
 	runs        []run              // by start; the first is the header's
-	loose       []lookup.Entry     // file records that are not covered
 	partials    map[string]partial // the valid partial records, by path
 	held        int                // bytes of their lines
 	scratch     sync.Pool          // of *buffers
@@ -97,7 +96,7 @@ func read(r io.ReaderAt, size int64, hash func([]byte) uint64) (*Log, error) {
 	if l.Why != nil {
 		l.Why = fmt.Errorf("at byte %d: %w", l.Size, l.Why)
 	}
-	l.setLoose()
+	l.dropUncovered()
 	l.lines.Cut(l.Size)
 	slices.Sort(l.entries)
 	return l, nil
@@ -134,17 +133,14 @@ func (l *Log) take(line []byte) error {
 			l.checkpoints = append(l.checkpoints, checkpoint{f.offset, f.time})
 		}
 	case runLetter:
-		l.setLoose()
+		l.dropUncovered()
 		l.runs = append(l.runs, run{l.Size + int64(len(line)) + 1, checksum(string(f.id))})
 	}
 	return nil
 }
 
-// setLoose moves the records that no checkpoint covers, or ever will, to loose.
-func (l *Log) setLoose() {
-	l.loose = append(l.loose, l.entries[l.covered:]...)
-	l.entries = l.entries[:l.covered]
-}
+// dropUncovered drops the file records that no checkpoint covers, or ever will.
+func (l *Log) dropUncovered() { l.entries = l.entries[:l.covered] }
 
 func (l *Log) takeHeader(line []byte) error {
 	sum, rest, err := cutSum(line)
@@ -253,26 +249,6 @@ func (l *Log) File(path string) (f File, at fsys.Time, ok bool, err error) {
 		return File{Path: path, Size: found.size, Mtime: found.mtime, Ctime: found.ctime, Digests: digests}, l.checkpoints[c].at, true, nil
 	}
 	return File{}, at, false, nil
-}
-
-// Loose yields the paths of the file records that no checkpoint covers, in no order. A path
-// comes as often as it has such records. An error, as of File, ends the sequence.
-func (l *Log) Loose() iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		b := l.scratch.Get().(*buffers)
-		defer l.scratch.Put(b)
-		for _, e := range l.loose {
-			f, err := b.read(l, l.lines.Offset(e))
-			if err != nil {
-				yield("", err)
-				return
-			}
-			path, _ := unescape(f.path)
-			if !yield(path, nil) {
-				return
-			}
-		}
-	}
 }
 
 // buffers are the buffers of one call.

@@ -236,27 +236,3 @@ func TestConcurrentLookups(t *testing.T) {
 	}
 	group.Wait()
 }
-
-// Lines that a checkpoint covers are not loose, whatever was written after it.
-func TestLoose(t *testing.T) {
-	var b bytes.Buffer
-	w, err := Create(&b, Header{ID: NewID(), Options: "o", Source: "/src"})
-	require.NoError(t, err)
-	note := func(paths ...string) {
-		for _, path := range paths {
-			require.NoError(t, w.File(&File{Path: path}))
-		}
-	}
-	note("covered")
-	require.NoError(t, w.Checkpoint(w.Size(), fsys.Time{Sec: 1}))
-	note("a\nb", "c")
-	require.NoError(t, w.Flush())
-	log, err := Read(bytes.NewReader(b.Bytes()), int64(b.Len()))
-	require.NoError(t, err)
-	var loose []string
-	for path, err := range log.Loose() {
-		require.NoError(t, err)
-		loose = append(loose, path)
-	}
-	require.ElementsMatch(t, []string{"a\nb", "c"}, loose)
-}

@@ -223,22 +223,6 @@ func (w *Writer) SyncedNames(dir string) {
 	delete(w.mu.dirs, dir)
 }
 
-// ReadBack reads the log that is being written; nil if the log has failed.
-func (w *Writer) ReadBack() (*journal.Log, error) {
-	w.mu.Lock()
-	if !w.active() {
-		w.mu.Unlock()
-		return nil, nil
-	}
-	err := w.mu.lines.Flush()
-	file, size := w.mu.file, w.mu.lines.Size()
-	w.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	return journal.Read(fsys.ReaderAt{File: &file.File}, size)
-}
-
 // Active reports whether the log is being written.
 func (w *Writer) Active() bool {
 	w.mu.Lock()
