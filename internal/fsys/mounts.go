@@ -2,13 +2,14 @@ package fsys
 
 import (
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // Mount is an entry of the mount table.
 type Mount struct {
+	ID         string // its number, as statx returns it
+	Parent     string // the ID of the mount that Dir is in; "" if the table lacks that mount
 	Device     string // identifies the file system: "8:1"
 	Root       string // the directory of the file system that is mounted
 	Dir        string // the directory where it is mounted
@@ -16,8 +17,8 @@ type Mount struct {
 	Source     string // the device or the share
 }
 
-// Mounts is the mount table of the process, without entries that later ones hide. It is nil on
-// systems that do not show which directory of a file system is mounted.
+// Mounts is the mount table of the process. It is nil on systems that do not show which directory
+// of a file system is mounted.
 type Mounts []Mount
 
 // ReadMounts reads the mount table.
@@ -33,28 +34,50 @@ func parseMounts(table string) (mounts Mounts) {
 		if len(front) < 5 || len(back) < 2 {
 			continue
 		}
-		m := Mount{front[2], unescape(front[3], `\`, 8), unescape(front[4], `\`, 8), back[0], unescape(back[1], `\`, 8)}
-		// The table is in the order of mounting, so this entry hides earlier ones at or below Dir.
-		mounts = slices.DeleteFunc(mounts, func(earlier Mount) bool { return Within(earlier.Dir, m.Dir) })
-		mounts = append(mounts, m)
+		name := func(field string) string { return unescape(field, `\`, 8) }
+		mounts = append(mounts, Mount{front[0], front[1], front[2], name(front[3]), name(front[4]), back[0], name(back[1])})
+	}
+	for i, m := range mounts { // the table lacks mounts outside the root directory
+		if m.Parent == m.ID || mounts.withID(m.Parent).ID == "" {
+			mounts[i].Parent = ""
+		}
 	}
 	return mounts
 }
 
-// Of returns the mount that an absolute path without symbolic links is on.
-func (m Mounts) Of(path string) (found Mount, ok bool) {
+// withID returns the mount with the ID; the zero Mount if there is none.
+func (m Mounts) withID(id string) Mount {
 	for _, mount := range m {
-		if Within(path, mount.Dir) && (!ok || len(mount.Dir) >= len(found.Dir)) {
-			found, ok = mount, true
+		if mount.ID == id {
+			return mount
 		}
 	}
-	return found, ok
+	return Mount{}
+}
+
+// Of returns the mount that an absolute path without symbolic links is on; the zero Mount if that
+// is unknown. The order of the table does not matter: an initramfs mounts /run before it mounts /.
+func (m Mounts) Of(path string) (on Mount) {
+	for range m { // a changing table can have a loop
+		next := Mount{}
+		for _, mount := range m {
+			if mount.Parent != on.ID || !Within(path, mount.Dir) || mount.Dir == "/" && on.ID != "" {
+				continue // processes do not see a mount on their root directory
+			}
+			if next.ID == "" || len(mount.Dir) < len(next.Dir) { // it hides the mounts below its Dir
+				next = mount
+			}
+		}
+		if next.ID == "" {
+			break
+		}
+		on = next
+	}
+	return on
 }
 
 // At reports whether a file system is mounted at the directory.
-func (m Mounts) At(dir string) bool {
-	return slices.ContainsFunc(m, func(mount Mount) bool { return mount.Dir == dir })
-}
+func (m Mounts) At(dir string) bool { return m.Of(dir).Dir == dir }
 
 // Shown returns the paths, relative to the directory dst, at which the mount table shows the
 // directory src or directories below it: "." is dst itself. Only the topmost of such paths are
@@ -62,8 +85,9 @@ func (m Mounts) At(dir string) bool {
 // include src itself if it is below dst. Bind mounts, and file systems that are mounted twice,
 // show a directory at further paths.
 func (m Mounts) Shown(src, dst string) (paths []string) {
+	sources := m.mountsOf(src)
 	for _, at := range m.mountsOf(dst) {
-		for _, of := range m.mountsOf(src) {
+		for _, of := range sources {
 			if at.Device != of.Device {
 				continue
 			}
@@ -75,7 +99,7 @@ func (m Mounts) Shown(src, dst string) (paths []string) {
 			case !Within(at.Root, part):
 				continue
 			}
-			if found, ok := m.Of(shown); !ok || found != at { // another mount hides it
+			if m.Of(shown) != at { // another mount hides it
 				continue
 			}
 			switch {
@@ -89,13 +113,11 @@ func (m Mounts) Shown(src, dst string) (paths []string) {
 	return paths
 }
 
-// mountsOf returns the mount of a directory, and those below it.
+// mountsOf returns the mount of a directory, and those below it that no other mount hides.
 func (m Mounts) mountsOf(dir string) (list Mounts) {
-	if on, ok := m.Of(dir); ok {
-		list = append(list, on)
-	}
+	on := m.Of(dir)
 	for _, mount := range m {
-		if mount.Dir != dir && Within(mount.Dir, dir) {
+		if mount == on || Within(mount.Dir, dir) && mount == m.Of(mount.Dir) {
 			list = append(list, mount)
 		}
 	}
@@ -114,10 +136,7 @@ func tail(path, dir string) string {
 	if !Within(path, dir) {
 		return "."
 	}
-	rest := strings.TrimPrefix(path, strings.TrimSuffix(dir, string(filepath.Separator)))
-	if rest = strings.TrimPrefix(rest, string(filepath.Separator)); rest == "" {
-		return "."
-	}
+	rest, _ := filepath.Rel(dir, path) // both are absolute
 	return rest
 }
 

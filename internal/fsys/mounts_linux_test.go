@@ -23,12 +23,69 @@ func TestMountOfAPath(t *testing.T) {
 		"/": "/", "/media/ann": "/", "/media/ann/RAID A": "/media/ann/RAID A", "/media/ann/RAID A/day": "/media/ann/RAID A",
 		"/media/ann/RAID AB": "/", "/mnt/again/x": "/mnt/again", "/hidden/below/x": "/hidden",
 	} {
-		m, ok := mounts.Of(path)
-		require.True(t, ok, path)
-		require.Equal(t, dir, m.Dir, path)
+		require.Equal(t, dir, mounts.Of(path).Dir, path)
 	}
 	require.True(t, mounts.At("/net/auto"))
 	require.False(t, mounts.At("/hidden/below"), "a later mount hides it")
+}
+
+// Each mount of these tables has its ID as its source.
+func TestMountsDescendFromTheRoot(t *testing.T) {
+	const root = "28 1 8:1 / / rw - ext4 28 rw\n"
+	for name, c := range map[string]struct {
+		table string
+		on    map[string]string // the ID of the mount of each path
+	}{
+		"initramfs": {`22 28 0:21 / /sys rw - sysfs 22 rw
+26 28 0:24 / /run rw - tmpfs 26 rw
+25 26 0:25 / /run/lock rw - tmpfs 25 rw
+` + root, map[string]string{"/": "28", "/runs": "28", "/sys/x": "22", "/run": "26", "/run/lock/x": "25"}},
+		"stacked at one point": {root + `40 41 0:40 / /a rw - tmpfs 40 rw
+41 42 0:41 / /a rw - tmpfs 41 rw
+42 28 0:42 / /a rw - tmpfs 42 rw
+43 41 0:43 / /a/b rw - tmpfs 43 rw
+44 40 0:44 / /a/c rw - tmpfs 44 rw
+`, map[string]string{"/a": "40", "/a/x": "40", "/a/b/x": "40", "/a/c/x": "44"}},
+		"moved to a directory above": {root + `40 28 0:40 / /a rw - tmpfs 40 rw
+41 28 0:41 / /a/b rw - tmpfs 41 rw
+42 41 0:42 / /a/b/c rw - tmpfs 42 rw
+`, map[string]string{"/a": "40", "/a/b": "40", "/a/b/c/x": "40"}},
+		"escapes": {`40 28 0:40 / /a\040-\040b\134\011 rw - tmpfs 40 rw
+41 40 0:41 / /a\040-\040b\134\011/c\012 rw - tmpfs 41 rw
+` + root, map[string]string{"/a - b": "28", "/a - b\\\t/x": "40", "/a - b\\\t/c\n/x": "41"}},
+		"on the root directory":                {root + "40 28 0:40 / / rw - tmpfs 40 rw\n", map[string]string{"/": "28", "/x": "28"}},
+		"the root directory is no mount point": {"40 28 0:40 / /proc rw - proc 40 rw\n", map[string]string{"/": "", "/proc/x": "40"}},
+		"the first root file system":           {"1 1 0:2 / / rw - rootfs 1 rw\n40 1 0:40 / /run rw - tmpfs 40 rw\n", map[string]string{"/": "1", "/run/x": "40"}},
+		"a loop, because the table changed while it was read": {root + `40 28 0:40 / /a rw - tmpfs 40 rw
+41 40 0:41 / /a rw - tmpfs 41 rw
+40 41 0:40 / /a rw - tmpfs 40 rw
+`, map[string]string{"/a": "40", "/": "28"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mounts := parseMounts(c.table)
+			for path, id := range c.on {
+				require.Equal(t, id, mounts.Of(path).Source, path)
+			}
+		})
+	}
+}
+
+func TestMountsBelowADirectory(t *testing.T) {
+	const table = `26 28 0:24 / /run rw - tmpfs 26 rw
+28 1 8:1 / / rw - ext4 28 rw
+40 28 0:40 / /a rw - tmpfs 40 rw
+41 28 0:41 / /a/b rw - tmpfs 41 rw
+`
+	mounts := parseMounts(table)
+	require.True(t, mounts.At("/run"))
+	require.False(t, mounts.At("/a/b"), "another mount hides it")
+	var ids []string
+	for _, m := range mounts.mountsOf("/") {
+		ids = append(ids, m.ID)
+	}
+	require.Equal(t, []string{"26", "28", "40"}, ids)
+	require.Equal(t, []string{"x"}, parseMounts("31 26 8:1 /src /run/again rw - ext4 31 rw\n"+table).Shown("/src/x", "/run/again"))
+	require.Equal(t, []string{"run/again"}, parseMounts("31 26 8:1 /a/x /run/again rw - ext4 31 rw\n"+table).Shown("/run/again", "/"), "another mount hides /a/x")
 }
 
 func TestPartsOfTheSourceShownAtTheDestination(t *testing.T) {
@@ -81,8 +138,7 @@ func TestUnmounted(t *testing.T) {
 		"/net/nas": "/etc/fstab has a file system for /net/nas", "/net/nas/x": "/etc/fstab", "/net/nasx": "",
 		"/net/auto/x": "", "/with space/x": "/etc/fstab", "/": "", "/home/x": "", "/none": "",
 	} {
-		m, _ := mounts.Of(path)
-		got := unmounted(path, m.Dir, mounts, fstab)
+		got := unmounted(path, mounts.Of(path).Dir, mounts, fstab)
 		if why == "" {
 			require.Empty(t, got, path)
 		} else {

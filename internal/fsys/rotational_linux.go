@@ -27,7 +27,7 @@ func (d *Dir) blockDevice() string {
 	}
 	device := info.ID.Dev
 	if unix.Major(device) == 0 { // btrfs, and file systems without a device
-		_, _, source := d.mount()
+		source := d.mount().Source
 		if !strings.HasPrefix(source, "/dev/") { // do not access a network mount
 			return ""
 		}

@@ -50,17 +50,16 @@ func TestRotates(t *testing.T) {
 }
 
 func TestMountSource(t *testing.T) {
-	const mounts = `22 27 0:21 / /proc rw,relatime - proc proc rw
+	mounts := parseMounts(`22 27 0:21 / /proc rw,relatime - proc proc rw
 36 22 0:40 /root /mnt/a\040-\040b rw shared:1 master:2 - btrfs /dev/sda2 rw,ssd
 365 22 0:41 / /other rw - btrfs /dev/sdb rw
 37 22 0:42 / /short rw - tmpfs
 38 22 0:43 / /a\012\040-\040x\040/dev/sdx\0129\0403 rw - fuse.x /dev/b rw
 39 22 0:44 / /none rw - tmpfs  rw
-` + "40 22 0:45 / /odd rw - fuse /dev/a\u0085b\u00a0c rw\n"
-	for id, want := range map[uint64]string{22: "proc", 36: "/dev/sda2", 365: "/dev/sdb", 3: "", 37: "", 1: "",
-		38: "/dev/b", 9: "", 39: "", 40: "/dev/a\u0085b\u00a0c"} {
-		_, _, source := mountOf(mounts, id)
-		require.Equal(t, want, source, "%d", id)
+` + "40 22 0:45 / /odd rw - fuse /dev/a\u0085b\u00a0c rw\n")
+	for id, want := range map[string]string{"22": "proc", "36": "/dev/sda2", "365": "/dev/sdb", "3": "", "37": "", "1": "",
+		"38": "/dev/b", "9": "", "39": "", "40": "/dev/a\u0085b\u00a0c"} {
+		require.Equal(t, want, mounts.withID(id).Source, id)
 	}
 }
 

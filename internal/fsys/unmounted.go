@@ -21,14 +21,11 @@ func Unmounted(path string) (why string, err error) {
 	if err != nil && !os.IsNotExist(err) {
 		return "", err
 	}
-	on := func(path string) string {
-		m, _ := mounts.Of(path)
-		return m.Dir
-	}
+	on := mounts.Of(path).Dir
 	if mounts == nil {
-		on = mountedAt
+		on = mountedAt(path)
 	}
-	return unmounted(path, on(path), mounts, string(table)), nil
+	return unmounted(path, on, mounts, string(table)), nil
 }
 
 // unmounted is Unmounted for a path on the file system that is mounted at on; "" if the system

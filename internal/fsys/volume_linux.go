@@ -16,39 +16,22 @@ import (
 func (d *Dir) Volume() Volume {
 	v := Volume{dev: d.deviceNumber()}
 	v.Label, v.UUID = d.labelAndUUID()
-	v.FileSystem, v.Mount, v.Source = d.mount()
+	mount := d.mount()
+	v.FileSystem, v.Mount, v.Source = mount.FileSystem, mount.Dir, mount.Source
 	if device := d.blockDevice(); device != "" {
 		v.addDevice("/sys/dev/block", "/run/udev/data", device)
 	}
 	return v
 }
 
-// mount returns the type, the directory and the source of the mount of the directory. They are
-// empty if the system does not report them.
-func (d *Dir) mount() (fileSystem, dir, source string) {
+// mount returns the mount of the directory; the zero Mount if the system does not report it.
+func (d *Dir) mount() Mount {
 	var st unix.Statx_t // STATX_MNT_ID is new in Linux 5.8
 	if unix.Statx(d.fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) != nil || st.Mask&unix.STATX_MNT_ID == 0 {
-		return "", "", ""
+		return Mount{}
 	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return "", "", ""
-	}
-	return mountOf(string(mounts), st.Mnt_id)
-}
-
-// mountOf returns the type, the directory and the source of a mount from /proc/self/mountinfo:
-// "36 35 98:0 /root /mnt rw shared:1 - ext3 /dev/root rw". Spaces in names are escaped, so each
-// space is a separator.
-func mountOf(mounts string, id uint64) (fileSystem, dir, source string) {
-	for line := range strings.Lines(mounts) {
-		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
-		front, back := strings.Split(before, " "), strings.Split(after, " ")
-		if front[0] == strconv.FormatUint(id, 10) && len(front) > 4 && len(back) > 1 {
-			return back[0], unescape(front[4], `\`, 8), unescape(back[1], `\`, 8)
-		}
-	}
-	return "", "", ""
+	mounts, _ := ReadMounts()
+	return mounts.withID(strconv.FormatUint(st.Mnt_id, 10))
 }
 
 // addDevice adds the properties that udev and sysfs have of a block device, named "8:1". In

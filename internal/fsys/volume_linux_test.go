@@ -8,14 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestMountOf(t *testing.T) {
-	mounts := "36 35 98:0 / / rw - ext4 /dev/root rw\n" +
-		"41 36 8:17 / /media/A\\040B rw,noatime shared:7 master:1 - exfat /dev/sdb\\0401 rw,fmask=0022\n" +
-		"42 36 broken\n"
-	fileSystem, dir, source := mountOf(mounts, 41)
-	require.Equal(t, []string{"exfat", "/media/A B", "/dev/sdb 1"}, []string{fileSystem, dir, source})
-	fileSystem, dir, source = mountOf(mounts, 42)
-	require.Equal(t, []string{"", "", ""}, []string{fileSystem, dir, source})
+func TestParseMounts(t *testing.T) {
+	mounts := parseMounts("36 35 98:0 / / rw - ext4 /dev/root rw\n" +
+		"41 36 8:17 /c\\040d /media/A\\040B rw,noatime shared:7 master:1 - exfat /dev/sdb\\0401 rw,fmask=0022\n" +
+		"42 36 broken\n")
+	require.Equal(t, Mount{"41", "36", "8:17", "/c d", "/media/A B", "exfat", "/dev/sdb 1"}, mounts.withID("41"))
+	require.Zero(t, mounts.withID("42"))
 }
 
 // A partition has the model and the serial number of its disk, and what lies encrypted on
