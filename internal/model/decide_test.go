@@ -124,7 +124,8 @@ func (p *prediction) compareGroup(names []string, n *node) {
 				t.actions[q], t.evidence[q] = compare, true
 			}
 			t.linked[q] = true
-			p.forecast.joins = p.forecast.joins || t.actions[q] != create && t.actions[q] != replace
+			a := t.actions[q]
+			p.forecast.joins = p.forecast.joins || a != create && a != replace || p.policy == policyNever && len(names) > 1
 		}
 	}
 	for range 2 {

@@ -75,7 +75,7 @@ type forecast struct {
 	rechecks bool
 
 	// New names and existing ones become one file. If the run cannot read one of these names, the others still
-	// get their content, and all are up to date afterwards.
+	// get their content, and all are up to date afterwards, or kept by policy never.
 	joins bool
 
 	others bool     // a destination has other manifests of Sealift's own
@@ -476,9 +476,13 @@ func (p *prediction) writeManifests(t *target, manifests []lines) {
 // lose those of files that it replaced. All manifests lose those of manifests that it changed.
 func (p *prediction) removeOutdated(t *target, manifests []lines) {
 	changed := map[string]bool{}
+	var dirs []string // that have replaced a link, so all names below lead to other files
 	for q, a := range t.actions {
 		if a == replace {
 			changed[q] = true
+		}
+		if a == replace && p.src[q].kind == dir {
+			dirs = append(dirs, q+"/")
 		}
 	}
 	others := map[string]lines{}
@@ -496,18 +500,19 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 		}
 		others[name] = l
 		for q, digest := range l {
-			// A repeated run does not know whether the interrupted one created or replaced the file, and whether the
-			// file had that digest before.
-			n, a := p.src[q], t.actions[q]
-			p.forecast.rechecks = p.forecast.rechecks || a == create || a == replace && n.kind == file && digest == algorithms[h].digest(n.data)
+			// A repeated run does not know whether the interrupted one created or replaced the file, whether the
+			// file had that digest before, and whether there was a file.
+			n, e, a := p.src[q], t.before[q], t.actions[q]
+			p.forecast.rechecks = p.forecast.rechecks || a == create || e != nil && e.kind != file ||
+				a == replace && n.kind == file && digest == algorithms[h].digest(n.data)
 		}
 	}
 	p.forecast.others = p.forecast.others || len(others) > 0
 	for before := -1; before < len(changed); { // a manifest can list another one
 		before = len(changed)
 		for name, l := range others {
-			for q := range changed {
-				if l[q] != "" {
+			for q := range l {
+				if changed[q] || slices.ContainsFunc(dirs, func(d string) bool { return strings.HasPrefix(q, d) }) {
 					delete(l, q)
 					changed[name] = true
 				}

@@ -65,7 +65,7 @@ func (p *prediction) predictSingle(s state) {
 // mayReplaceSidecars reports whether each manifest beside the file matches what was read or may be replaced: it
 // is Sealift's own, and matches the file that is replaced.
 func (p *prediction) mayReplaceSidecars(t *target, name string, n *node) bool {
-	if p.dry && t.actions[name] != upToDate { // not read
+	if p.dry && !p.known[n] { // not read
 		return true
 	}
 	for j, h := range p.hashes {
