@@ -111,39 +111,9 @@ func (t *target) closeBackup() {
 	}
 }
 
-// keepOld links the file that a transfer is about to replace into the backup directory, if
-// there is one. Files that this run created are not kept.
-func (r *run) keepOld(p *transfer) error {
-	if p.target.backup == nil || !p.exists || p.made {
-		return nil
-	}
-	p.backedUp = true
-	if r.opts.DryRun {
-		return nil
-	}
-	return r.backUp(p.dd, p.dir, p.name)
-}
-
-// beforeReplacing must be called immediately before a transfer replaces an existing file. It
-// checks that this task may still commit, and keeps the old file. It checks again afterwards,
-// because keeping a file can take long.
-func (r *run) beforeReplacing(p *transfer) error {
-	err := r.mayCommit()
-	if err == nil {
-		err = r.keepOld(p)
-	}
-	if p.have.Nlink > 1 {
-		r.unlinked.add(p.have.ID)
-	}
-	if err == nil && p.target.backup != nil {
-		err = r.mayCommit()
-	}
-	return err
-}
-
 // backUp links the entry name of dir into the backup directory of dd; dir is the open
 // directory of dd. The link is durable when backUp returns, unless --sync=none was given.
-func (r *run) backUp(dd *destDir, dir *fsys.Dir, name string) error {
+func (r *placer) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 	old, err := dir.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
 		return nil
@@ -206,7 +176,7 @@ func numbered(name string, use func(name string) error) error {
 // backupDir opens the directory that keeps the replaced files of dd, and creates it and its
 // ancestors if they do not exist. If a link or a file is kept under the name of a subdirectory,
 // the subdirectory gets a number, as a second link or file would. The caller closes it.
-func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
+func (r *placer) backupDir(dd *destDir) (*fsys.Dir, error) {
 	dd.backup.Lock()
 	defer dd.backup.Unlock()
 	var dir *fsys.Dir
@@ -249,7 +219,7 @@ func (r *run) backupDir(dd *destDir) (*fsys.Dir, error) {
 // enterBackup opens the subdirectory name of the backup directory up. If it does not exist,
 // enterBackup creates it with the owner and mode of dd. It syncs up unless --sync=none
 // was given: without a durable name, the links in the directory would be lost in a power cut.
-func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, error) {
+func (r *placer) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	sub, err := up.OpenDir(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		made := up.Mkdir(name)
@@ -276,7 +246,7 @@ func (r *run) enterBackup(dd *destDir, up *fsys.Dir, name string) (*fsys.Dir, er
 // copyAccess gives dir, a new backup directory, the owner, mode and ACLs of the destination's
 // directory dd. The owner always gets read, write and search permission, because later runs
 // link files into it.
-func (r *run) copyAccess(dd *destDir, dir *fsys.Dir) error {
+func (r *placer) copyAccess(dd *destDir, dir *fsys.Dir) error {
 	have, err := dir.Stat()
 	if err != nil {
 		return err

@@ -434,7 +434,8 @@ func TestBackupExchangedForALink(t *testing.T) {
 // kept.
 func TestBackupOfOwnWork(t *testing.T) {
 	t.Parallel()
-	r := &run{opts: &Options{DryRun: true}}
+	r := &run{}
+	r.opts = &Options{DryRun: true}
 	for _, made := range []bool{false, true} {
 		p := &transfer{target: &target{Destination: &dest.Destination{}, backup: &backup{}}, exists: true, made: made}
 		require.NoError(t, r.keepOld(p))

@@ -1,19 +1,15 @@
 package engine
 
 import (
-	"io"
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/dest"
-	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // openManifests opens the manifests in the source, and reports those that it cannot use.
@@ -98,26 +94,4 @@ func (r *run) recorders(t *target) (all []record.Recorder) {
 		all = append(all, catalog.MediaList{Creator: r.mediaListCreator(), Hashes: o.Hashes})
 	}
 	return all
-}
-
-// digestFile reads a regular file.
-func (r *run) digestFile(dir *fsys.Dir, name string, activity *timing.Activity) (fsys.Info, hash.Digests, error) {
-	f, info, err := dir.OpenRegular(name)
-	if err != nil {
-		return info, nil, err
-	}
-	defer f.Close()
-	activity.At(timing.Source)
-	set := hash.NewSet(r.opts.Hashes)
-	_, err = io.CopyBuffer(set, f.Reader(info.Size), make([]byte, r.opts.BlockSize))
-	return info, set.Digests(), err
-}
-
-// isManifestSomewhere reports whether an entry of the source has the path of a manifest that this run
-// writes at a destination.
-func (r *run) isManifestSomewhere(e *entry) bool {
-	if e.Dir.Parent != nil && r.opts.Manifest == "" {
-		return false
-	}
-	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.records.Claim(e.Path).Own })
 }

@@ -2,8 +2,11 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
+	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
@@ -11,14 +14,27 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/record"
+	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
+
+// comparer is the part of a run that reads the source, and compares it with files at destinations.
+type comparer struct {
+	placer
+	pipe     *pipe.Pipe
+	sets     sync.Pool // of *hash.Set
+	metadata metadata.Reader
+	cache    source.Cache
+}
 
 // compare compares the content of the source with the existing files of all transfers that are
 // in stateComparing. It reads the source once, and each destination's file until that differs.
 // If the source does not match its manifests, no file counts as equal. The error is about the
 // source; errors of a destination fail its transfer.
-func (r *run) compare(e *entry) error {
+func (r *comparer) compare(e *entry) error {
 	if !e.has(stateComparing) {
 		return nil
 	}
@@ -26,7 +42,7 @@ func (r *run) compare(e *entry) error {
 		f := e.group.fileOf(p)
 		if f != nil && f.equal != nil && (f.equal.decision.suspect || !p.decision.suspect) {
 			p.content = f.equal.content
-			r.startAction(e, p, p.decision.equal)
+			p.startAction(e, p.decision.equal)
 		}
 	}
 	open := r.openExisting(e)
@@ -63,20 +79,6 @@ func (r *run) compare(e *entry) error {
 	return nil
 }
 
-// failBroken fails the open transfers if the source does not match its manifests, and reports
-// whether it does not.
-func (r *run) failBroken(e *entry) bool {
-	if r.checkExpected(e, e.digests) {
-		return false
-	}
-	for _, p := range e.transfers {
-		if p.open() {
-			p.become(stateFailed)
-		}
-	}
-	return true
-}
-
 // compareInstead sends a transfer whose file was up to date by size and time back to
 // stateComparing.
 func (p *transfer) compareInstead() {
@@ -87,7 +89,7 @@ func (p *transfer) compareInstead() {
 
 // openExisting opens the existing files of all transfers that are in stateComparing. The caller
 // closes them.
-func (r *run) openExisting(e *entry) (open []*comparison) {
+func (r *comparer) openExisting(e *entry) (open []*comparison) {
 	for p := range e.in(stateComparing) {
 		e.activity.At(p.target.Place())
 		f, info, err := p.dir.Open(p.name)
@@ -115,13 +117,13 @@ func (r *run) openExisting(e *entry) (open []*comparison) {
 
 // endComparison carries out the decision for an equal file, or that for a different one. broken
 // means that the source does not match its manifests, which compare has reported.
-func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
+func (r *comparer) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
 	case c.err != nil && !p.decision.replacesUnreadable(c.err):
 		return inStage(failure.StageRead, c.err)
 	case p.decision.damaged(e.digests) && c.differs:
-		r.startAction(e, p, actReplace)
+		p.startAction(e, actReplace)
 		return nil
 	case p.decision.replacePartial && c.differs:
 		act := p.decision.different
@@ -130,7 +132,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 			act = actReplace
 		}
 		if err == nil {
-			r.startAction(e, p, act)
+			p.startAction(e, act)
 		}
 		return inStage(failure.StageRead, err)
 	case c.differs || c.err != nil:
@@ -139,7 +141,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 			err := fmt.Errorf("its content cannot be read, so it is replaced: %w", c.err)
 			r.report(event.OfFile(event.Warning, e.Path, p.target.Given, failure.StageRead, err))
 		}
-		r.startAction(e, p, p.decision.different)
+		p.startAction(e, p.decision.different)
 		return nil
 	case broken:
 		return dest.ErrReported
@@ -157,7 +159,7 @@ func (r *run) endComparison(e *entry, c *comparison, broken bool) error {
 	if f := e.group.fileOf(p); f != nil {
 		f.equal = p
 	}
-	r.startAction(e, p, p.decision.equal)
+	p.startAction(e, p.decision.equal)
 	return nil
 }
 
@@ -175,7 +177,7 @@ func (d *decision) damaged(source hash.Digests) bool {
 // isPartialCopy reports whether every byte of the destination's file is zero or equals the byte of
 // the source at the same offset. After a power cut, a file of an interrupted run can be
 // truncated, and can have zeros where data was not written. Replacing that file loses nothing.
-func (r *run) isPartialCopy(e *entry, c *comparison) (bool, error) {
+func (r *comparer) isPartialCopy(e *entry, c *comparison) (bool, error) {
 	if !c.regular {
 		return false, nil
 	}
@@ -248,7 +250,7 @@ func (c *comparison) read(e *entry, want, buf []byte, off int64) {
 // them. It stops before the end of the source if all files differ and no earlier manifest line has
 // to be compared with the digests. One half of a buffer is for the source, the other for the
 // destinations. The digests are those of the source, nil if it was not read to its end.
-func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
+func (r *comparer) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 	b, err := r.pipe.Pool.Get(r.ctx)
 	if err != nil {
 		return nil, err
@@ -297,4 +299,74 @@ func (r *run) readBeside(e *entry, open []*comparison) (hash.Digests, error) {
 			return set.Digests(), nil
 		}
 	}
+}
+
+// prepareSource reads the metadata that the description lacks, and prepares a regular file
+// for the way in which it is read.
+func (r *comparer) prepareSource(e *entry) error {
+	e.activity.At(timing.Source)
+	return inStage(failure.StageMetadata, e.Prepare(&r.metadata, &r.cache))
+}
+
+// accepts asks the records at the transfer's destination whether its path may have content with these
+// digests, see record.Book. If it may not, accepts finishes the transfer with a conflict, or reports
+// a mismatch and returns dest.ErrReported. In a dry run the digests can be nil; then it reads the source
+// if they are needed.
+func (r *comparer) accepts(e *entry, p *transfer, digests hash.Digests, changes bool) error {
+	if e.Kind != fsys.Regular {
+		return nil
+	}
+	err := p.target.records.Accepts(e.manifestPath(p), digests, changes)
+	if errors.Is(err, record.ErrNoDigests) {
+		if !r.opts.DryRun {
+			return nil
+		}
+		if e.digests == nil {
+			if err := r.readDigests(e); err != nil {
+				return err
+			}
+		}
+		err = p.target.records.Accepts(e.manifestPath(p), e.digests, changes)
+	}
+	if conflict, ok := errors.AsType[*record.Conflict](err); ok {
+		p.abort()
+		p.finish(targetResult{done: outConflict, conflict: conflictOf(conflict)})
+		return nil
+	}
+	if mismatch, ok := errors.AsType[*record.Mismatch](err); ok {
+		p.target.Mismatch(e.Path, mismatch.Err)
+		return dest.ErrReported
+	}
+	return inStage(failure.StageManifest, err)
+}
+
+// readDigests reads the entry in the source and sets its digests, for a dry run.
+func (r *comparer) readDigests(e *entry) error {
+	dir, err := e.Dir.Acquire()
+	if err != nil {
+		return err
+	}
+	defer e.Dir.Release()
+	info, digests, err := r.digestFile(dir, e.Name, e.activity)
+	if err == nil && !source.SameState(e.Meta.Info, info) {
+		err = source.ErrChanged
+	}
+	if err != nil {
+		return inStage(failure.StageRead, err)
+	}
+	e.digests = digests
+	return nil
+}
+
+// digestFile reads a regular file.
+func (r *comparer) digestFile(dir *fsys.Dir, name string, activity *timing.Activity) (fsys.Info, hash.Digests, error) {
+	f, info, err := dir.OpenRegular(name)
+	if err != nil {
+		return info, nil, err
+	}
+	defer f.Close()
+	activity.At(timing.Source)
+	set := hash.NewSet(r.opts.Hashes)
+	_, err = io.CopyBuffer(set, f.Reader(info.Size), make([]byte, r.opts.BlockSize))
+	return info, set.Digests(), err
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // This file has the steps of copying one entry, from top to bottom. Each step takes the
@@ -15,16 +14,16 @@ import (
 // read once for all of them. In each step a transfer can fail. The source's errors end the attempt.
 // The names of a file with several names take the same steps, each step for all names before the
 // next one; see links.go.
-var entrySteps = [...]func(*run, *entry) error{
-	(*run).decideAll,      // undecided → moving, keeping, or finished, if needed after a comparison
-	(*run).replaceShared,  // keeping → moving, if the existing file must not get the new metadata
-	(*run).compareSkipped, // keeping → moving, keeping, or finished (links.go)
-	(*run).move,           // moving → finished; undecided if another process took the name (move.go)
-	(*run).keepAll,        // keeping → finished (keep.go)
+var entrySteps = [...]func(*copier, *entry) error{
+	(*copier).decideAll,      // undecided → moving, keeping, or finished, if needed after a comparison
+	(*copier).replaceShared,  // keeping → moving, if the existing file must not get the new metadata
+	(*copier).compareSkipped, // keeping → moving, keeping, or finished (links.go)
+	(*copier).move,           // moving → finished; undecided if another process took the name (move.go)
+	(*copier).keepAll,        // keeping → finished (keep.go)
 }
 
 // copyOnce takes the open transfers through the steps.
-func (r *run) copyOnce(e *entry) error {
+func (r *copier) copyOnce(e *entry) error {
 	for _, step := range entrySteps {
 		if !anyOpen(e.transfers) {
 			return nil
@@ -38,7 +37,7 @@ func (r *run) copyOnce(e *entry) error {
 
 // decideAll decides about the undecided transfers, and compares the files of which the content
 // decides.
-func (r *run) decideAll(e *entry) error {
+func (r *copier) decideAll(e *entry) error {
 	for p := range e.in(stateUndecided) {
 		e.activity.At(p.target.Place())
 		r.endStep(e, p, r.decideOne(e, p))
@@ -51,7 +50,7 @@ func (r *run) decideAll(e *entry) error {
 	return r.compare(e)
 }
 
-func (r *run) decideOne(e *entry, p *transfer) error {
+func (r *copier) decideOne(e *entry, p *transfer) error {
 	o, err := r.observe(e, p)
 	if err != nil {
 		return inStage(failure.StageCreate, err)
@@ -59,7 +58,7 @@ func (r *run) decideOne(e *entry, p *transfer) error {
 	e.group.addFile(p)
 	p.observed, p.decision = o, decide(o)
 	p.content = p.decision.content
-	r.startAction(e, p, p.decision.act)
+	p.startAction(e, p.decision.act)
 	if e.Kind == fsys.Irregular && p.open() {
 		return inStage(failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 	}
@@ -68,7 +67,7 @@ func (r *run) decideOne(e *entry, p *transfer) error {
 
 // startAction changes the transfer's state to the one in which the action is carried out, or
 // finishes the transfer if the action is to do nothing.
-func (r *run) startAction(e *entry, p *transfer, act action) {
+func (p *transfer) startAction(e *entry, act action) {
 	switch act {
 	case actCreate, actReplace:
 		p.become(stateMoving)
@@ -89,31 +88,10 @@ func (r *run) startAction(e *entry, p *transfer, act action) {
 // errNameTaken ends a step because another process has created an entry with the name.
 var errNameTaken = errors.New("the name is taken")
 
-// endStep deals with the error of a step of one transfer, if it is not nil.
-func (r *run) endStep(e *entry, p *transfer, err error) {
-	switch {
-	case err == nil:
-	case errors.Is(err, errNameTaken):
-		p.become(stateUndecided)
-	case errors.Is(err, dest.ErrReported):
-		p.become(stateFailed)
-	default:
-		stage, err := splitStage(err)
-		r.failTransfer(e, p, stage, err)
-	}
-}
-
-// prepareSource reads the metadata that the description lacks, and prepares a regular file
-// for the way in which it is read.
-func (r *run) prepareSource(e *entry) error {
-	e.activity.At(timing.Source)
-	return inStage(failure.StageMetadata, e.Prepare(&r.metadata, &r.cache))
-}
-
 // replaceShared decides to replace a kept file if updating its metadata would also change names of
 // that file that are not copied now, or see givesRights. Policy "protect" replaces no file that
 // differs, so a file whose content was not compared is compared first.
-func (r *run) replaceShared(e *entry) error {
+func (r *copier) replaceShared(e *entry) error {
 	for p := range e.in(stateKeeping) {
 		e.activity.At(p.target.Place())
 		shares, err := r.sharesInode(e, p)
@@ -132,7 +110,7 @@ func (r *run) replaceShared(e *entry) error {
 }
 
 // move links or copies the entry to the destinations of the transfers in stateMoving.
-func (r *run) move(e *entry) error {
+func (r *copier) move(e *entry) error {
 	r.link(e)
 	movers := slices.Collect(e.in(stateMoving))
 	if len(movers) == 0 {
@@ -168,7 +146,7 @@ func (r *run) move(e *entry) error {
 
 // keepAll finishes the transfers whose existing file has the source's content. A file that would
 // keep digests of an earlier run is compared if this run has computed other ones.
-func (r *run) keepAll(e *entry) error {
+func (r *copier) keepAll(e *entry) error {
 	for p := range e.in(stateKeeping) {
 		if e.contradicts(p.content.digests) {
 			p.compareInstead()

@@ -265,7 +265,7 @@ func conflict(why string, hint Policy) decision {
 var errSameTimes = &conflictError{why: "it differs from the source, although size and modification time are equal", hint: PolicyChecksum}
 
 // observe reads the existing entry of the transfer's name at the destination.
-func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
+func (r *copier) observe(e *entry, p *transfer) (o observation, err error) {
 	p.exists = false
 	claim := p.target.records.Claim(e.Path)
 	if claim.Guarded != nil { // it may be aside
@@ -296,7 +296,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 			o.journal = r.observeJournal(e, p)
 		}
 		if o.hashing && o.upToDate() {
-			kept := r.mode.previous(e, p)
+			kept := r.recorded(e, p)
 			o.line, o.lineAt, o.lineHolds = kept.Digests, kept.Line, kept.Complete && e.expected.Met(kept.Digests)
 		}
 	}
@@ -305,7 +305,7 @@ func (r *run) observe(e *entry, p *transfer) (o observation, err error) {
 
 // observationOf returns the observation that follows from the metadata of an entry of the source and of
 // the existing entry.
-func (r *run) observationOf(s *dest.FileSystem, src, have fsys.Info) observation {
+func (r *copier) observationOf(s *dest.FileSystem, src, have fsys.Info) observation {
 	o := observation{
 		policy: r.opts.Policy, hashing: len(r.opts.Hashes) > 0,
 		exists: true, source: src.Kind, have: have.Kind,
@@ -333,7 +333,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 
 // observeJournal returns what the journal of an interrupted run records about a file. It ignores
 // records with digests that the source's own manifests contradict.
-func (r *run) observeJournal(e *entry, p *transfer) (j journalView) {
+func (r *copier) observeJournal(e *entry, p *transfer) (j journalView) {
 	left := p.target.earlier.Judge(e.manifestPath(p), e.Meta.Info, p.have, timeStampsOf(p.dd.system))
 	if j.listed = left.Listed && e.expected.Met(left.Digests); j.listed {
 		if len(left.Digests) > 0 {

@@ -73,7 +73,8 @@ func spell(d decision) string {
 
 // observed returns the observation of a situation.
 func (s *situation) observed(o Options) observation {
-	r := &run{opts: &o}
+	r := &run{}
+	r.opts = &o
 	seen := r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: 1}}, s.src, s.have)
 	seen.sameNode = s.sameNode
 	return seen
@@ -210,7 +211,8 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 		{2e9, fsys.Time{Sec: 102}, actKeep},
 		{2e9, fsys.Time{Sec: 98}, actReplace},
 	} {
-		r := &run{opts: &Options{Policy: PolicyUpdate}}
+		r := &run{}
+		r.opts = &Options{Policy: PolicyUpdate}
 		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
 		d := decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
 		require.Equal(t, c.want, d.act, "%+v", c)

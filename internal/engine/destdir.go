@@ -63,7 +63,7 @@ const (
 // destDirs is the State of a source directory: its counterpart at each target.
 type destDirs []*destDir
 
-func newDestDirs(r *run, d *walk.Dir) destDirs {
+func newDestDirs(r *placer, d *walk.Dir) destDirs {
 	dirs := make(destDirs, len(r.targets))
 	for i, t := range r.targets {
 		dirs[i] = &destDir{target: t, src: d}
@@ -75,7 +75,7 @@ func newDestDirs(r *run, d *walk.Dir) destDirs {
 }
 
 // ready makes or opens the directory if that has not been tried yet.
-func (dd *destDir) ready(r *run) destState {
+func (dd *destDir) ready(r *placer) destState {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
 	if dd.state == destUntried {
@@ -87,7 +87,7 @@ func (dd *destDir) ready(r *run) destState {
 // acquire returns the open directory. The caller must release it. If there is none, ok is false,
 // and the reason was reported. If a dry run would create the directory, acquire returns nil and ok
 // is true.
-func (dd *destDir) acquire(r *run) (*fsys.Dir, bool) {
+func (dd *destDir) acquire(r *placer) (*fsys.Dir, bool) {
 	if dd.target.Dropped() {
 		return nil, false
 	}
@@ -112,7 +112,7 @@ func (dd *destDir) release(dir *fsys.Dir) {
 }
 
 // prepare makes or opens the directory, and reports an error.
-func (dd *destDir) prepare(r *run) destState {
+func (dd *destDir) prepare(r *placer) destState {
 	t := dd.target
 	if dd.parent == nil {
 		return dd.prepareRoot(r)
@@ -166,7 +166,7 @@ func (dd *destDir) prepare(r *run) destState {
 }
 
 // prepareRoot is prepare for the root of the destination, which is open already.
-func (dd *destDir) prepareRoot(r *run) destState {
+func (dd *destDir) prepareRoot(r *placer) destState {
 	t := dd.target
 	if t.Root == nil {
 		dd.fresh, dd.empty = true, true
@@ -179,7 +179,7 @@ func (dd *destDir) prepareRoot(r *run) destState {
 
 // recognize finds out whether this copy has created the directory, which was just opened and which
 // info describes. The error says why nothing may be copied into it.
-func (dd *destDir) recognize(r *run, info fsys.Info) error {
+func (dd *destDir) recognize(r *placer, info fsys.Info) error {
 	t := dd.target
 	dd.fresh = dd.empty || t.absentInPlan(dd.src)
 	merged := !dd.empty && info.UID == dd.src.Info.UID // an earlier merge of the plan has set the owner
@@ -209,7 +209,7 @@ var errIsBackup = errors.New("this directory of the destination is the backup di
 
 // enter opens the directory, and creates it if it does not exist. In a dry run it returns nil
 // without an error if it would create the directory.
-func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
+func (dd *destDir) enter(r *placer, up *fsys.Dir) (*fsys.Dir, error) {
 	name := dd.src.Name
 	if !dd.parent.maybeExists(name) {
 		if c := dd.target.records.Claim(dd.src.Path()); c.Sealed != nil {
@@ -251,7 +251,7 @@ func (dd *destDir) enter(r *run, up *fsys.Dir) (*fsys.Dir, error) {
 // replaceLink replaces a symbolic link that has the name of the directory, under policy "always".
 // Otherwise, and for an entry of another type, the error is a *conflictError. In a dry run,
 // replaceLink returns nil without an error.
-func (dd *destDir) replaceLink(r *run, up *fsys.Dir, name string) (*fsys.Dir, error) {
+func (dd *destDir) replaceLink(r *placer, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	have, err := up.Lstat(name)
 	if err != nil {
 		return nil, err
@@ -294,7 +294,7 @@ func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
 }
 
 // inspect reads the properties of the opened directory, and lists the names in it.
-func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
+func (dd *destDir) inspect(r *placer, dir *fsys.Dir) destState {
 	t := dd.target
 	fail := func(err error) destState {
 		t.Fail(dd.src.Path(), failure.StageOpen, err)
@@ -336,7 +336,7 @@ func (dd *destDir) inspect(r *run, dir *fsys.Dir) destState {
 
 // list removes the temporaries of interrupted runs from the opened directory. Unless names is nil,
 // list adds all names in the directory to it.
-func (dd *destDir) list(r *run, dir *fsys.Dir, names *nameSet) error {
+func (dd *destDir) list(r *placer, dir *fsys.Dir, names *nameSet) error {
 	var temps []string
 	err := dir.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		if names != nil {

@@ -70,23 +70,3 @@ func (r *run) stopCheckpoints() {
 		}
 	}
 }
-
-// writeBehind makes the device's goroutine start writeback of a large file while it is being
-// written.
-func (r *run) writeBehind(e *entry, p *transfer) {
-	t := p.target
-	if t.behind == nil || e.Meta.Info.Size < minWriteBehind {
-		return
-	}
-	path := e.Path
-	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.DropUnflushed(path, err) })
-}
-
-// addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If
-// bypass is set, it does nothing: the data is not in the page cache, or the device's goroutine has
-// counted it.
-func (r *run) addUnwritten(e *entry, p *transfer) {
-	if p.target.group != nil && !p.bypass {
-		p.target.group.Add(e.Meta.Info.Size)
-	}
-}

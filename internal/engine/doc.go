@@ -15,20 +15,34 @@
 // before their parent. At the end everything is flushed to the device, and then the
 // manifests get their names.
 //
+// A run consists of parts. Each part uses only those above it in this list, and embeds them:
+//
+//   - reporter (report.go): what all parts need to know; sends results and failures to the collector
+//   - placer (place.go): gives names at destinations, and keeps the files that had them
+//   - comparer (compare.go): reads the source, and compares it with files at destinations
+//   - mover (move.go): copies data
+//   - copier (entry.go, copyfile.go): copies one entry, step by step
+//   - linker (links.go): copies all names of a file together
+//   - run (engine.go): walks the source, and begins and ends the copy
+//
+// The collector (collector.go) is one goroutine of its own. It records the results.
+//
 // Read these files first:
 //
 //   - engine.go: Run has the steps of a run in their order
 //   - visitor.go: receives the entries of the walk
-//   - entry.go: process copies one entry
+//   - entry.go: copyEntry copies one entry
 //   - copyfile.go: the steps of one entry
 //   - collector.go: records the results
 //   - finish.go: ends the run
 //
-// Four other packages do parts of a run:
+// Other packages do parts of a run:
 //
 //   - route resolves the paths; engine.go calls it
+//   - source and dest are the two ends of the copy
+//   - links collects the names of files with several names
 //   - resume has the journal: resume.go, checkpoint.go, partial.go
-//   - catalog has the manifests: catalog.go
+//   - record and catalog have the manifests: catalog.go
 //   - readback reads the destinations again: verify.go
 //
 // # Five rules of the pipeline

@@ -26,50 +26,22 @@ import (
 
 // run is one execution of Run.
 type run struct {
-	opts       *Options
-	counters   *counters.Set
-	route      *route.Route
-	source     *fsys.Dir
-	sourceGone atomic.Bool  // the root cannot be read any more; this was reported
-	found      atomic.Bool  // the source has an entry
-	leftOut    atomic.Int64 // see Summary
-	sourceInfo fsys.Info    // of the source directory at the start of the run
-	targets    []*target
-	mode       mode
-	rules      rules // of the mode
+	linker
+	mode    mode
+	found   atomic.Bool  // the source has an entry
+	leftOut atomic.Int64 // see Summary
 
-	outer       context.Context // Run's own: ends when the user stops the run
-	ctx         context.Context // ends with outer, at the first failure if FailFast is set, and when the source or all destinations are lost
-	cancel      context.CancelCauseFunc
-	targetsLeft atomic.Int64
-
-	sampler     *timing.Sampler
-	activity    *timing.Activity // of the goroutine that Run is called in
-	pipe        *pipe.Pipe
-	sets        sync.Pool // of *hash.Set
-	entries     sync.Pool // of *entry
-	pairs       sync.Map  // pairKey → *pair
-	metadata    metadata.Reader
-	cache       source.Cache
-	begun       fsys.Time // when the run began
-	devices     []*pipe.Gauged
-	gauge       *pipe.Gauge
-	largest     atomic.Int64    // bytes of the largest file met
-	linked      *links.Names    // of files with several names, until the walk has ended
-	linksLikely atomic.Bool     // the last file that a worker met has several names, so the next one may, too
-	names       maphash.Seed    // of all name sets
-	manifests   *catalog.Source // that the source holds
-	histories   *histories      // nil without Options.MHL
-	unlisted    sync.Map        // *walk.Dir of the source whose files no manifest lists
-	jobs        chan job
-	collector   *collector
+	activity  *timing.Activity // of the goroutine that Run is called in
+	begun     fsys.Time        // when the run began
+	devices   []*pipe.Gauged
+	gauge     *pipe.Gauge
+	manifests *catalog.Source // that the source holds
+	histories *histories      // nil without Options.MHL
+	jobs      chan job
 
 	bagMode      bagMode
-	listedHashes int                // how many of the hashes, counted from the first, have manifests at the destinations
-	validates    bool               // the source is a bag, and is validated
-	held         *heldDeclaration   // nil if the source has no valid bagit.txt
-	unlinked     sharedSet[fsys.ID] // files at destinations that had several names and have lost one of them in this run
-	warned       kindSet            // warnings that concern the whole run and were reported
+	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
+	held         *heldDeclaration // nil if the source has no valid bagit.txt
 }
 
 // job is one entry of the source for a worker. Its directory is held. The note is the entry in the
@@ -155,10 +127,10 @@ func (o *Options) places() route.Options {
 
 // newRun returns a run with an open source, which the caller closes. The caller also calls cancel.
 func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counters.Set) (r *run, err error) {
-	r = &run{
-		opts: o, counters: c, route: rt, names: maphash.MakeSeed(), mode: m, rules: m.rules(o),
-		outer: ctx,
-	}
+	r = &run{mode: m}
+	r.opts, r.counters, r.route, r.rules, r.outer = o, c, rt, m.rules(o), ctx
+	r.mayCommit, r.recorded, r.names = r.checkCommit, m.previous, maphash.MakeSeed()
+	r.listed = func(e *entry) (catalog.Expectation, error) { return m.expected(r, e) }
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}

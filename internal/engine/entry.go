@@ -4,11 +4,16 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -43,9 +48,20 @@ type reading struct {
 // of one attempt, each of which follows after another process has taken the name.
 const maxAttempts = 3
 
+// copier is the part of a run that copies entries, each alone.
+type copier struct {
+	mover
+	entries     sync.Pool   // of *entry
+	linksLikely atomic.Bool // the last file that a worker met has several names, so the next one may, too
+
+	listed   func(*entry) (catalog.Expectation, error) // what the manifests of the source list for a regular file
+	recorded func(*entry, *transfer) record.Kept       // what earlier runs have recorded for the entry at the destination
+	complete bool                                      // each hash has a manifest at the destinations
+}
+
 // newEntry returns an entry for a worker, which gets the worker's activity. It reuses the memory
 // of a finished entry, because a new entry for each small file would cost 1 KB of garbage per file.
-func (r *run) newEntry(j job, activity *timing.Activity) *entry {
+func (r *copier) newEntry(j job, activity *timing.Activity) *entry {
 	e, _ := r.entries.Get().(*entry)
 	if e == nil {
 		e = &entry{memory: make([]transfer, len(r.targets)), transfers: make([]*transfer, 0, len(r.targets))}
@@ -56,28 +72,8 @@ func (r *run) newEntry(j job, activity *timing.Activity) *entry {
 	return e
 }
 
-// process opens one entry of the source, and copies it to all destinations. The caller holds the
-// entry's directory, and must not use the entry afterwards.
-func (r *run) process(e *entry) {
-	if !r.openEntry(e) {
-		return
-	}
-	several := r.opts.Preserve&metadata.PreserveLinks != 0 && e.Meta.Info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
-	if several != r.linksLikely.Load() {
-		r.linksLikely.Store(several)
-	}
-	if several {
-		e.Close()
-		if r.collectLinked(e) {
-			r.entries.Put(e)
-			return
-		}
-	}
-	r.copyAlone(e)
-}
-
 // openEntry is openSource, and reports an error.
-func (r *run) openEntry(e *entry) bool {
+func (r *copier) openEntry(e *entry) bool {
 	err := r.openSource(e)
 	if err != nil {
 		r.failSource(e, failure.StageOpen, err)
@@ -86,7 +82,7 @@ func (r *run) openEntry(e *entry) bool {
 }
 
 // copyAlone copies an entry that is open, and reuses its memory.
-func (r *run) copyAlone(e *entry) {
+func (r *copier) copyAlone(e *entry) {
 	r.copyEntry(e)
 	e.Close()
 	if !e.tracked {
@@ -96,7 +92,7 @@ func (r *run) copyAlone(e *entry) {
 
 // openSource describes the entry, and opens it if it is a regular file whose content is
 // certainly needed now.
-func (r *run) openSource(e *entry) error {
+func (r *copier) openSource(e *entry) error {
 	open := e.group == nil && !r.linksLikely.Load() && !r.mayBeUpToDate(e)
 	e.activity.At(timing.Source)
 	return e.Describe(open)
@@ -104,13 +100,13 @@ func (r *run) openSource(e *entry) error {
 
 // mayBeUpToDate reports whether every destination had an entry of that name before the run, so
 // that the file may need no copy. source.Entry.Open opens it if its content is needed after all.
-func (r *run) mayBeUpToDate(e *entry) bool {
+func (r *copier) mayBeUpToDate(e *entry) bool {
 	if e.attempts > 0 {
 		return false
 	}
 	dirs, _ := e.Dir.State.(destDirs)
 	for _, dd := range dirs {
-		if dd.target.Dropped() || dd.ready(r) != destReady || !dd.existed(e.Name) {
+		if dd.target.Dropped() || dd.ready(&r.placer) != destReady || !dd.existed(e.Name) {
 			return false
 		}
 	}
@@ -124,7 +120,7 @@ var (
 )
 
 // copyEntry copies the entry to all destinations and sends the result to the collector.
-func (r *run) copyEntry(e *entry) {
+func (r *copier) copyEntry(e *entry) {
 	defer r.sendResult(e)
 	if r.findExpected(e); e.broken {
 		return
@@ -136,10 +132,10 @@ func (r *run) copyEntry(e *entry) {
 
 // newTransfers adds a transfer to each destination that has the entry's directory. The caller
 // releases the directories.
-func (r *run) newTransfers(e *entry) {
+func (r *copier) newTransfers(e *entry) {
 	for i, dd := range e.Dir.State.(destDirs) {
 		e.activity.At(dd.target.Place())
-		dir, ok := dd.acquire(r)
+		dir, ok := dd.acquire(&r.placer)
 		if !ok {
 			continue
 		}
@@ -154,7 +150,7 @@ func (r *run) newTransfers(e *entry) {
 
 // repeat attempts to copy the entry again as long as err, the result of the last attempt, is
 // source.ErrChanged. It reports any other error.
-func (r *run) repeat(e *entry, err error) {
+func (r *copier) repeat(e *entry, err error) {
 	for errors.Is(err, source.ErrChanged) {
 		if err = r.describeAgain(e); err == nil {
 			err = r.attempt(e)
@@ -164,7 +160,7 @@ func (r *run) repeat(e *entry, err error) {
 }
 
 // failEntry reports an error about the source, if it is not nil, and fails the open transfers.
-func (r *run) failEntry(e *entry, err error) {
+func (r *copier) failEntry(e *entry, err error) {
 	if err != nil {
 		stage, err := splitStage(err)
 		r.failSource(e, stage, err)
@@ -172,10 +168,10 @@ func (r *run) failEntry(e *entry, err error) {
 }
 
 // acquire opens the directories of the transfers again after release.
-func (r *run) acquire(e *entry) {
+func (r *copier) acquire(e *entry) {
 	for _, p := range e.transfers {
 		var ok bool
-		if p.dir, ok = p.dd.acquire(r); !ok && p.open() {
+		if p.dir, ok = p.dd.acquire(&r.placer); !ok && p.open() {
 			p.become(stateFailed)
 		}
 	}
@@ -192,7 +188,7 @@ func (e *entry) release() {
 // another process creates an entry with the name meanwhile, the next round decides about that
 // transfer again. The error is about the source: source.ErrChanged if the file changed during the
 // attempt.
-func (r *run) attempt(e *entry) error {
+func (r *copier) attempt(e *entry) error {
 	e.attempts++
 	for round := 0; round < maxAttempts && anyOpen(e.transfers); round++ {
 		if err := r.copyOnce(e); err != nil {
@@ -204,7 +200,7 @@ func (r *run) attempt(e *entry) error {
 }
 
 // failOpen fails the transfers whose name other processes have taken again and again.
-func (r *run) failOpen(e *entry) {
+func (r *copier) failOpen(e *entry) {
 	for _, p := range e.transfers {
 		if p.open() {
 			r.failTransfer(e, p, failure.StageCommit, errExchanged)
@@ -214,7 +210,7 @@ func (r *run) failOpen(e *entry) {
 
 // describeAgain replaces the description by one of the present state, and makes all transfers
 // start again. It fails after maxAttempts.
-func (r *run) describeAgain(e *entry) error {
+func (r *copier) describeAgain(e *entry) error {
 	if e.attempts == maxAttempts {
 		return inStage(failure.StageCheck, errChanged)
 	}
@@ -224,15 +220,6 @@ func (r *run) describeAgain(e *entry) error {
 	}
 	e.reading = reading{}
 	return r.openSource(e)
-}
-
-// uncount subtracts the entry's bytes from the progress counters.
-func (r *run) uncount(e *entry) {
-	if e.counted > 0 {
-		r.counters.Bytes.Add(-e.counted)
-		r.counters.Unread.Add(-e.unread)
-		e.counted, e.unread = 0, 0
-	}
 }
 
 // recordDigests records the digests of one reading of the source. If they differ from those of an
@@ -258,4 +245,32 @@ func (e *entry) contradicts(digests hash.Digests) bool {
 // manifestPath returns the path of the entry in the manifests of the transfer's destination.
 func (e *entry) manifestPath(p *transfer) string {
 	return cmp.Or(p.target.Name, e.Path)
+}
+
+// findExpected looks up what the manifests of the source list for a file.
+func (r *copier) findExpected(e *entry) {
+	if e.Kind != fsys.Regular {
+		if r.validates && bag.InPayload(e.Path) {
+			e.broken = true
+			r.reportBroken(e, errors.New("it is not a regular file, and a bag has no digest of it"))
+		}
+		return
+	}
+	var err error
+	if e.expected, err = r.listed(e); err != nil {
+		r.failSource(e, failure.StageManifest, err)
+		e.broken = true
+	} else if err = e.expected.Invalid(); err != nil {
+		e.broken = true
+		r.reportBroken(e, err)
+	}
+}
+
+// isManifestSomewhere reports whether an entry of the source has the path of a manifest that this run
+// writes at a destination.
+func (r *copier) isManifestSomewhere(e *entry) bool {
+	if e.Dir.Parent != nil && r.opts.Manifest == "" {
+		return false
+	}
+	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.records.Claim(e.Path).Own })
 }

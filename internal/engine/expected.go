@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // This file compares the computed digests of a file with those that the source's own manifests
@@ -28,48 +26,6 @@ func (r *run) reportProblem(p catalog.Problem) {
 	default:
 		r.report(event.Event{Kind: event.Warning, Path: p.Path, Err: p.Err})
 	}
-}
-
-// findExpected looks up what the manifests of the source list for a file.
-func (r *run) findExpected(e *entry) {
-	if e.Kind != fsys.Regular {
-		if r.validates && bag.InPayload(e.Path) {
-			e.broken = true
-			r.reportBroken(e, errors.New("it is not a regular file, and a bag has no digest of it"))
-		}
-		return
-	}
-	var err error
-	if e.expected, err = r.mode.expected(r, e); err != nil {
-		r.failSource(e, failure.StageManifest, err)
-		e.broken = true
-	} else if err = e.expected.Invalid(); err != nil {
-		e.broken = true
-		r.reportBroken(e, err)
-	}
-}
-
-// checkExpected reports whether digests, which were computed from the source, match the source's
-// own manifests. If not, it sends the mismatch to the collector, once for each entry.
-func (r *run) checkExpected(e *entry, digests hash.Digests) bool {
-	isOther := !e.expected.Any() && e.group.refutes(digests)
-	if e.broken || e.expected.Met(digests) && !isOther {
-		return !e.broken
-	}
-	e.broken = true
-	err := errBroken
-	switch {
-	case isOther:
-		err = fmt.Errorf("%w, by another name of the same file", errBroken)
-	case e.expected.Disputed():
-		err = fmt.Errorf("%w, which lists it with different digests", errBroken)
-	}
-	r.reportBroken(e, err)
-	return false
-}
-
-func (r *run) reportBroken(e *entry, err error) {
-	r.report(event.OfFile(event.Mismatch, e.Path, "", failure.StageVerify, err))
 }
 
 // namesShown is how many paths a warning names.

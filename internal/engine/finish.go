@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,12 +12,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
-
-// stopped reports whether the run was stopped before it processed every entry. A run that has lost
-// all destinations was not stopped.
-func (r *run) stopped() bool {
-	return r.outer.Err() != nil || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
-}
 
 // finish ends the run at every destination. It makes everything durable, reads it back if that was
 // requested, and writes the manifests. The result is that of stopped.

@@ -8,7 +8,7 @@ import (
 // sharesInode reports whether setting the source's metadata on an up-to-date file would change
 // names of that file other than those of the entry's group. A new file must replace it then. Equal
 // link counts at source and destination do not help, because the names may be different ones.
-func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
+func (r *copier) sharesInode(e *entry, p *transfer) (bool, error) {
 	src, have := e.Meta.Info, p.have
 	names := uint64(1)
 	if f := e.group.fileOf(p); f != nil {
@@ -35,7 +35,7 @@ func (r *run) sharesInode(e *entry, p *transfer) (bool, error) {
 // that runs with the rights of its owner or group, or with capabilities. A new file must replace it
 // then: that user may still have the old one open for writing, or mapped, and could change the
 // program afterwards. The files of root and of this process are kept.
-func (r *run) givesRights(e *entry, p *transfer) bool {
+func (r *copier) givesRights(e *entry, p *transfer) bool {
 	have := p.have
 	trusted := have.UID == e.Meta.Info.UID || have.UID == 0 || have.UID == p.target.owner()
 	return e.Kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.Meta, have)
@@ -43,7 +43,7 @@ func (r *run) givesRights(e *entry, p *transfer) bool {
 
 // keep finishes a transfer whose file has the source's content. It brings the metadata up to
 // date, once if several names of a group are this file.
-func (r *run) keep(e *entry, p *transfer) error {
+func (r *copier) keep(e *entry, p *transfer) error {
 	res := targetResult{done: outUpToDate, content: p.content}
 	f := e.group.fileOf(p)
 	if f == nil || !f.refreshed {

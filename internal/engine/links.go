@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/links"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -21,9 +22,15 @@ import (
 // names. Afterwards, one worker copies all names of one file, in path order, so the result does not
 // depend on the order in which the workers meet them.
 
+// linker is the part of a run that copies entries, and all names of a file together.
+type linker struct {
+	copier
+	linked *links.Names // of files with several names, until the walk has ended
+}
+
 // collectLinked adds a name of a file with several names to those that copyLinked copies. It
 // returns false if the name cannot be stored. The caller then copies it as an ordinary file.
-func (r *run) collectLinked(e *entry) bool {
+func (r *linker) collectLinked(e *entry) bool {
 	err := r.linked.Add(e.Meta.Info.ID, e.Path, e.Item)
 	if err != nil && r.warned.add("hard links") {
 		r.report(event.Event{Kind: event.Warning, Path: e.Path, Err: fmt.Errorf("not all hard links can be made; such files are copied: %w", err)})
@@ -32,7 +39,7 @@ func (r *run) collectLinked(e *entry) bool {
 }
 
 // copyLinked copies the collected names. The other workers have ended.
-func (r *run) copyLinked() {
+func (r *linker) copyLinked() {
 	r.linksLikely.Store(false)
 	files := make(chan links.File, 64) // so that no worker waits for each of many small files
 	var workers sync.WaitGroup
@@ -53,7 +60,7 @@ func (r *run) copyLinked() {
 	}
 }
 
-func (r *run) groupWorker(files <-chan links.File) {
+func (r *linker) groupWorker(files <-chan links.File) {
 	activity := r.sampler.Activity()
 	defer activity.At(timing.None)
 	shown := r.counters.NewWorker()
@@ -127,7 +134,7 @@ func (g *linkGroup) addFile(p *transfer) {
 
 // copyGroup copies all names of one file of the source, and sends the result of each to the
 // collector.
-func (r *run) copyGroup(id fsys.ID, names []walk.Item, activity *timing.Activity) {
+func (r *linker) copyGroup(id fsys.ID, names []walk.Item, activity *timing.Activity) {
 	g := &linkGroup{id: id}
 	for _, j := range names {
 		e := r.newEntry(j, activity)
@@ -156,7 +163,7 @@ func (r *run) copyGroup(id fsys.ID, names []walk.Item, activity *timing.Activity
 }
 
 // endName sends the result of one name to the collector.
-func (r *run) endName(e *entry) {
+func (r *linker) endName(e *entry) {
 	r.sendResult(e)
 	if !e.tracked {
 		r.entries.Put(e)
@@ -165,7 +172,7 @@ func (r *run) endName(e *entry) {
 
 // attemptGroup takes all names through the steps, each step for all names. A name that leads to
 // another file now is copied alone. The error is source.ErrChanged or nil.
-func (r *run) attemptGroup(g *linkGroup) error {
+func (r *linker) attemptGroup(g *linkGroup) error {
 	g.names = slices.DeleteFunc(g.names, func(e *entry) bool {
 		if e.Meta.Info.ID == g.id {
 			e.attempts++
@@ -206,7 +213,7 @@ func (r *run) attemptGroup(g *linkGroup) error {
 // eachName takes one step for all names. The names share the digests of the file, so a line or a
 // reading that contradicts them is noticed under each name, in whatever order the names come. The
 // error is source.ErrChanged or nil.
-func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
+func (r *linker) eachName(g *linkGroup, step func(*copier, *entry) error) error {
 	for _, e := range g.names {
 		if !anyOpen(e.transfers) || r.ctx.Err() != nil {
 			continue
@@ -215,7 +222,7 @@ func (r *run) eachName(g *linkGroup, step func(*run, *entry) error) error {
 			e.digests = g.digests
 		}
 		r.acquire(e)
-		err := step(r, e)
+		err := step(&r.copier, e)
 		r.note(e)
 		e.Close()
 		e.release()
@@ -246,7 +253,7 @@ func (g *linkGroup) refutes(digests hash.Digests) bool {
 // note chooses primaries among the files that equal the source, and notes at which destinations
 // names are created or replaced. Policy "never" leaves files alone that this copy did not make, so
 // they are no primaries.
-func (r *run) note(e *entry) {
+func (r *copier) note(e *entry) {
 	for _, p := range e.transfers {
 		l := &e.group.primaries[p.target.Index]
 		done := p.result.done
@@ -282,7 +289,7 @@ func (p *transfer) equalsSource(e *entry) bool {
 
 // compareSkipped compares the files that were skipped by size and time, if the run creates or
 // replaces a name of the group at the same destination.
-func (r *run) compareSkipped(e *entry) error {
+func (r *copier) compareSkipped(e *entry) error {
 	if e.group == nil {
 		return nil
 	}
@@ -296,7 +303,7 @@ func (r *run) compareSkipped(e *entry) error {
 
 // link makes names links of the primaries: those that are created or replaced, and separate
 // files that equal the source. A name without a primary is copied, and becomes one.
-func (r *run) link(e *entry) {
+func (r *copier) link(e *entry) {
 	if e.group == nil || e.digests != nil && r.failBroken(e) {
 		return
 	}
@@ -332,7 +339,7 @@ func (l *primary) digests() hash.Digests {
 
 // linkTo makes the transfer's name a link of the primary, and finishes the transfer. If the file
 // system refuses the link, the transfer stays as it is.
-func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
+func (r *copier) linkTo(e *entry, p *transfer, l *primary) error {
 	digests := l.digests()
 	if err := r.accepts(e, p, digests, true); err != nil || !p.open() {
 		return err
@@ -384,4 +391,24 @@ func (r *run) linkTo(e *entry, p *transfer, l *primary) error {
 	}
 	p.finish(linked)
 	return nil
+}
+
+// process opens one entry of the source, and copies it to all destinations. The caller holds the
+// entry's directory, and must not use the entry afterwards.
+func (r *linker) process(e *entry) {
+	if !r.openEntry(e) {
+		return
+	}
+	several := r.opts.Preserve&metadata.PreserveLinks != 0 && e.Meta.Info.Nlink > 1 && r.route.Name == "" && !r.isManifestSomewhere(e)
+	if several != r.linksLikely.Load() {
+		r.linksLikely.Store(several)
+	}
+	if several {
+		e.Close()
+		if r.collectLinked(e) {
+			r.entries.Put(e)
+			return
+		}
+	}
+	r.copyAlone(e)
 }

@@ -6,16 +6,13 @@ import (
 	"path"
 	"path/filepath"
 
-	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
-	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/route"
-	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -174,54 +171,4 @@ func (h *histories) of(r *run, t *target) (*mhl.Tree, mhl.Order) {
 // it when everything else is complete.
 func (r *run) isHistory(d *walk.Dir) bool {
 	return r.histories != nil && d.Name == mhl.Folder && r.histories.folders[d.Path()]
-}
-
-// accepts asks the records at the transfer's destination whether its path may have content with these
-// digests, see record.Book. If it may not, accepts finishes the transfer with a conflict, or reports
-// a mismatch and returns dest.ErrReported. In a dry run the digests can be nil; then it reads the source
-// if they are needed.
-func (r *run) accepts(e *entry, p *transfer, digests hash.Digests, changes bool) error {
-	if e.Kind != fsys.Regular {
-		return nil
-	}
-	err := p.target.records.Accepts(e.manifestPath(p), digests, changes)
-	if errors.Is(err, record.ErrNoDigests) {
-		if !r.opts.DryRun {
-			return nil
-		}
-		if e.digests == nil {
-			if err := r.readDigests(e); err != nil {
-				return err
-			}
-		}
-		err = p.target.records.Accepts(e.manifestPath(p), e.digests, changes)
-	}
-	if conflict, ok := errors.AsType[*record.Conflict](err); ok {
-		r.abort(p)
-		p.finish(targetResult{done: outConflict, conflict: conflictOf(conflict)})
-		return nil
-	}
-	if mismatch, ok := errors.AsType[*record.Mismatch](err); ok {
-		p.target.Mismatch(e.Path, mismatch.Err)
-		return dest.ErrReported
-	}
-	return inStage(failure.StageManifest, err)
-}
-
-// readDigests reads the entry in the source and sets its digests, for a dry run.
-func (r *run) readDigests(e *entry) error {
-	dir, err := e.Dir.Acquire()
-	if err != nil {
-		return err
-	}
-	defer e.Dir.Release()
-	info, digests, err := r.digestFile(dir, e.Name, e.activity)
-	if err == nil && !source.SameState(e.Meta.Info, info) {
-		err = source.ErrChanged
-	}
-	if err != nil {
-		return inStage(failure.StageRead, err)
-	}
-	e.digests = digests
-	return nil
 }

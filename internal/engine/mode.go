@@ -137,9 +137,9 @@ func (treeCopy) finish(r *run, _ []*target) {
 	}
 }
 
-// mayCommit returns nil if the run may give a name to a file that it has written. The caller
-// must do so immediately. Otherwise, mayCommit ends the run and returns errReported.
-func (r *run) mayCommit() error {
+// checkCommit returns nil if the run may give a name to a file that it has written. The caller
+// must do so immediately. Otherwise, it ends the run and returns dest.ErrReported.
+func (r *run) checkCommit() error {
 	if err := r.mode.mayCommit(); err != nil {
 		r.mode.fail(r, err)
 		return dest.ErrReported

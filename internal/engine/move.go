@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
@@ -12,7 +13,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -21,9 +21,15 @@ import (
 // This file moves the data of one regular file: the source is read once, and each temporary gets
 // the final name when it is complete.
 
+// mover is the part of a run that copies data.
+type mover struct {
+	comparer
+	pairs sync.Map // pairKey → *pair
+}
+
 // moveData reads the file once and writes it to all movers. It commits nothing if the file changed
 // while it was read.
-func (r *run) moveData(e *entry, movers []*transfer) error {
+func (r *mover) moveData(e *entry, movers []*transfer) error {
 	e.activity.At(timing.Source)
 	err := e.Open(&r.cache)
 	if err == nil {
@@ -33,7 +39,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 		if err == nil && p.open() {
 			r.endStep(e, p, r.commit(e, p))
 		}
-		r.abort(p) // does nothing after a commit
+		p.abort() // does nothing after a commit
 	}
 	if err != nil && !errors.Is(err, source.ErrChanged) { // otherwise describeAgain uncounts
 		r.uncount(e)
@@ -43,7 +49,7 @@ func (r *run) moveData(e *entry, movers []*transfer) error {
 
 // fill reads the file once and writes it into new temporaries or, at the first attempt,
 // into those that an interrupted run has left. An error is about the source.
-func (r *run) fill(e *entry, movers []*transfer) error {
+func (r *mover) fill(e *entry, movers []*transfer) error {
 	set := r.sets.Get().(*hash.Set)
 	defer r.sets.Put(set)
 	set.Reset()
@@ -105,7 +111,7 @@ func (r *run) fill(e *entry, movers []*transfer) error {
 
 // continueLeft continues the temporaries that an interrupted run has left, if it can. It
 // returns the offset from which the source is to be read.
-func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
+func (r *mover) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
 	if e.attempts > 1 || e.Meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0, nil
 	}
@@ -124,7 +130,7 @@ func (r *run) continueLeft(e *entry, movers []*transfer, set *hash.Set) (start i
 
 // openSinks creates the temporaries and returns the sinks that can be written. If start is not 0,
 // the temporaries exist already and are continued at that offset.
-func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pipe.Sink) {
+func (r *mover) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pipe.Sink) {
 	for _, p := range movers {
 		if !p.open() {
 			continue
@@ -152,7 +158,7 @@ func (r *run) openSinks(e *entry, movers []*transfer, start int64) (sinks []*pip
 // commit completes the temporary and gives it the final name. The checks that need the digests
 // come first, then the metadata, and the sync if each file is synced. The name comes last, so a
 // file with its final name is complete.
-func (r *run) commit(e *entry, p *transfer) error {
+func (r *mover) commit(e *entry, p *transfer) error {
 	if !r.checkExpected(e, e.digests) {
 		return dest.ErrReported
 	}
@@ -201,23 +207,8 @@ func (r *run) commit(e *entry, p *transfer) error {
 	return nil
 }
 
-// nameTaken finds out why a name exists that did not exist before. If another process created it,
-// the error is errNameTaken, and the caller decides about the transfer again. If the file system
-// folds two names of the source together, the error fails the transfer.
-func (r *run) nameTaken(e *entry, p *transfer) error {
-	alias, err := p.dd.collision(p.dir, p.name, e.Dir, e.Meta.Info)
-	if err == nil {
-		p.alias = alias
-		return errNameTaken
-	}
-	if errors.As(err, new(*collisionError)) { // an earlier manifest may list another entry under this name
-		r.collector.record(p.target, record.Outcome{Path: e.manifestPath(p), Dropped: true})
-	}
-	return inStage(failure.StageCheck, err)
-}
-
 // abort removes the transfer's temporary, unless it is committed or kept.
-func (r *run) abort(p *transfer) {
+func (p *transfer) abort() {
 	if p.sink.File != nil {
 		p.stopBeside()
 		if p.sink.File.Abort() {

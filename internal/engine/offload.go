@@ -22,7 +22,7 @@ type pair struct {
 
 type pairKey struct{ from, to uint64 }
 
-func (r *run) pairOf(e *entry, p *transfer) *pair {
+func (r *mover) pairOf(e *entry, p *transfer) *pair {
 	key := pairKey{e.Meta.Info.ID.Dev, p.dd.info.ID.Dev}
 	if known, ok := r.pairs.Load(key); ok {
 		return known.(*pair)
@@ -33,7 +33,7 @@ func (r *run) pairOf(e *entry, p *transfer) *pair {
 
 // setSink makes f the file that the transfer is written to. f is empty, or has the
 // beginning of the content.
-func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
+func (r *mover) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 	p.sink = pipe.Sink{File: f, Place: p.target.Place(), Sparse: r.opts.Sparse == SparseAlways}
 	if r.opts.Sparse == SparseAuto && r.opts.Reflink == ReflinkAuto {
 		p.sink.Refused = &pair.noRange
@@ -42,7 +42,7 @@ func (r *run) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 
 // create makes the transfer's temporary. It is a clone of the source if the file system can make
 // one.
-func (r *run) create(e *entry, p *transfer) error {
+func (r *mover) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
 	named := e.Meta.Info.Size > resume.LeastPartial && p.target.log.Active()
 	named = named || r.rules.repeated && p.exists // a successor of this attempt removes it
@@ -79,7 +79,7 @@ func (r *run) create(e *entry, p *transfer) error {
 
 // preallocate reserves space for the whole file if every byte is to be written, or if that
 // gives a long file long extents.
-func (r *run) preallocate(e *entry, p *transfer) error {
+func (r *mover) preallocate(e *entry, p *transfer) error {
 	src := e.Meta.Info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
 	if r.opts.Sparse != SparseNever && !(full && src.Size >= minWriteBehind && p.dir.PreallocatesWell()) {
@@ -94,13 +94,13 @@ func (r *run) preallocate(e *entry, p *transfer) error {
 
 // clones reports whether a clone of the file is wanted. A file of size 0 has nothing to
 // share, or has an unknown size, as in /proc.
-func (r *run) clones(e *entry) bool {
+func (r *mover) clones(e *entry) bool {
 	return r.opts.Reflink != ReflinkNever && r.opts.Sparse == SparseAuto && e.Meta.Info.Size > 0
 }
 
 // sameSize reports whether a clone has the size of the source's description. If not, sameSize
 // empties the file, and the caller writes it.
-func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
+func (r *mover) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 	info, err := f.Stat()
 	if err != nil || info.Size == e.Meta.Info.Size {
 		return err == nil, err
@@ -110,7 +110,7 @@ func (r *run) sameSize(e *entry, f *fsys.Pending) (bool, error) {
 
 // moveBytes reads the file, writes the sinks and computes the digests. It returns the offset that
 // it reached.
-func (r *run) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
+func (r *mover) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe.MoveOptions) (int64, error) {
 	cloned := !slices.ContainsFunc(sinks, func(s *pipe.Sink) bool { return !s.Clone }) // nothing has to be written
 	if cloned && len(r.opts.Hashes) == 0 {
 		r.counters.Bytes.Add(e.Meta.Info.Size)
@@ -127,4 +127,24 @@ func (r *run) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe.M
 		}
 	}
 	return r.pipe.Move(r.ctx, src, e.Meta.Info, set, sinks, opts)
+}
+
+// writeBehind makes the device's goroutine start writeback of a large file while it is being
+// written.
+func (r *mover) writeBehind(e *entry, p *transfer) {
+	t := p.target
+	if t.behind == nil || e.Meta.Info.Size < minWriteBehind {
+		return
+	}
+	path := e.Path
+	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.DropUnflushed(path, err) })
+}
+
+// addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If
+// bypass is set, it does nothing: the data is not in the page cache, or the device's goroutine has
+// counted it.
+func (r *mover) addUnwritten(e *entry, p *transfer) {
+	if p.target.group != nil && !p.bypass {
+		p.target.group.Add(e.Meta.Info.Size)
+	}
 }

@@ -14,7 +14,7 @@ import (
 // restores the state of the digests at their end. It returns the offset to continue from.
 // The source is read once for all destinations, so this is the smallest of their offsets. It is 0 if
 // a destination has no temporary. The error is about the source.
-func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
+func (r *mover) continuePartial(e *entry, movers []*transfer, set *hash.Set) (start int64, err error) {
 	var found []*leftover
 	wanted := 0
 	for _, p := range movers {
@@ -64,7 +64,7 @@ func (r *run) continuePartial(e *entry, movers []*transfer, set *hash.Set) (star
 
 // wouldContinue returns, in a dry run, the offset from which the real run would continue the
 // file.
-func (r *run) wouldContinue(e *entry, movers []*transfer) (start int64) {
+func (r *mover) wouldContinue(e *entry, movers []*transfer) (start int64) {
 	if e.Meta.Info.Size <= resume.LeastPartial || r.opts.Reflink == ReflinkAlways {
 		return 0
 	}
@@ -97,7 +97,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 
 // takeLeftover opens the temporary that is left of a file at one destination. The result is nil if
 // there is none.
-func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
+func (r *mover) takeLeftover(e *entry, p *transfer) *leftover {
 	e.activity.At(p.target.Place())
 	left := p.target.earlier.TakeLeftover(p.dir, e.manifestPath(p), e.Meta.Info, p.target.log.Owner)
 	if left == nil {
@@ -108,7 +108,7 @@ func (r *run) takeLeftover(e *entry, p *transfer) *leftover {
 
 // leavePartial keeps the written parts of a large file when the run is stopped. The caller has
 // made sure that all blocks that were read have reached the digests and the sinks.
-func (r *run) leavePartial(e *entry, movers []*transfer, total int64, set *hash.Set) {
+func (r *mover) leavePartial(e *entry, movers []*transfer, total int64, set *hash.Set) {
 	if e.Unchanged() != nil {
 		return
 	}

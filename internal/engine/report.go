@@ -1,23 +1,54 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // This file has what goroutines send to the collector: results, failures and conflicts.
 
+// reporter is the part of a run that all others use. It has what they all need to know, and reports
+// to the collector.
+type reporter struct {
+	opts       *Options
+	counters   *counters.Set
+	route      *route.Route
+	rules      rules // of the mode
+	source     *fsys.Dir
+	sourceInfo fsys.Info   // of the source directory at the start of the run
+	sourceGone atomic.Bool // the root cannot be read any more; this was reported
+	unlisted   sync.Map    // *walk.Dir of the source whose files no manifest lists
+	validates  bool        // the source is a bag, and is validated
+	targets    []*target
+
+	outer       context.Context // Run's own: ends when the user stops the run
+	ctx         context.Context // ends with outer, at the first failure if FailFast is set, and when the source or all destinations are lost
+	cancel      context.CancelCauseFunc
+	targetsLeft atomic.Int64
+
+	sampler   *timing.Sampler
+	collector *collector
+	warned    kindSet // warnings that concern the whole run and were reported
+}
+
 // sendResult sends the result of an entry to the collector. It completes the progress counters,
 // which count each file of any outcome, except a file that was interrupted.
-func (r *run) sendResult(e *entry) {
+func (r *reporter) sendResult(e *entry) {
 	f := r.collector.newResult()
 	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.Path, e.Kind, e.Meta.Info.Size, e.Meta.Info.Mtime, e.Meta.Info.Ctime, e.resumed
 	f.unlisted = strings.Contains(e.Path, mhl.Folder+"/") && !r.isListed(e.Dir)
@@ -55,7 +86,7 @@ func (r *run) sendResult(e *entry) {
 }
 
 // reason returns the reason of a transfer's outcome as text for people, or "".
-func (r *run) reason(e *entry, p *transfer) string {
+func (r *reporter) reason(e *entry, p *transfer) string {
 	if p.result.done == outRefreshed {
 		return p.dd.system.OutdatedKinds(e.Meta.Info, p.have)
 	}
@@ -63,7 +94,7 @@ func (r *run) reason(e *entry, p *transfer) string {
 }
 
 // report sends an event to the collector. With --fail-fast, a failure then ends the run.
-func (r *run) report(e event.Event) {
+func (r *reporter) report(e event.Event) {
 	if r.opts.FailFast && (e.Kind == event.Failed || e.Kind == event.DestinationLost || e.Kind == event.Mismatch) {
 		defer r.cancel(errFailFast)
 	}
@@ -72,7 +103,7 @@ func (r *run) report(e event.Event) {
 
 // failSource reports that an entry cannot be copied to any destination. A file that an earlier
 // run has copied to a destination keeps its line in the manifest there.
-func (r *run) failSource(e *entry, stage failure.Stage, err error) {
+func (r *reporter) failSource(e *entry, stage failure.Stage, err error) {
 	for _, p := range e.transfers {
 		if p.state != stateFinished && p.state != stateFailed {
 			p.become(stateFailed)
@@ -86,7 +117,7 @@ func (r *run) failSource(e *entry, stage failure.Stage, err error) {
 
 // reportSource reports that something of the source cannot be read. If the root cannot be
 // read either, it reports that once and ends the run: every further file would fail, too.
-func (r *run) reportSource(path string, stage failure.Stage, err error) {
+func (r *reporter) reportSource(path string, stage failure.Stage, err error) {
 	if fsys.DeviceFailed(err) || fsys.DestinationLost(err) {
 		if r.sourceGone.Load() {
 			return
@@ -103,14 +134,91 @@ func (r *run) reportSource(path string, stage failure.Stage, err error) {
 }
 
 // failTransfer reports that an entry cannot be copied to one destination.
-func (r *run) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
+func (r *reporter) failTransfer(e *entry, p *transfer, stage failure.Stage, err error) {
 	p.become(stateFailed)
 	p.target.Fail(e.Path, stage, err)
 }
 
 // loseTarget ends the run if no destination is left.
-func (r *run) loseTarget() {
+func (r *reporter) loseTarget() {
 	if r.targetsLeft.Add(-1) == 0 {
 		r.cancel(errNoTarget)
 	}
+}
+
+// stopped reports whether the run was stopped before it processed every entry. A run that has lost
+// all destinations was not stopped.
+func (r *reporter) stopped() bool {
+	return r.outer.Err() != nil || r.ctx.Err() != nil && !errors.Is(context.Cause(r.ctx), errNoTarget)
+}
+
+// checkExpected reports whether digests, which were computed from the source, match the source's
+// own manifests. If not, it sends the mismatch to the collector, once for each entry.
+func (r *reporter) checkExpected(e *entry, digests hash.Digests) bool {
+	isOther := !e.expected.Any() && e.group.refutes(digests)
+	if e.broken || e.expected.Met(digests) && !isOther {
+		return !e.broken
+	}
+	e.broken = true
+	err := errBroken
+	switch {
+	case isOther:
+		err = fmt.Errorf("%w, by another name of the same file", errBroken)
+	case e.expected.Disputed():
+		err = fmt.Errorf("%w, which lists it with different digests", errBroken)
+	}
+	r.reportBroken(e, err)
+	return false
+}
+
+func (r *reporter) reportBroken(e *entry, err error) {
+	r.report(event.OfFile(event.Mismatch, e.Path, "", failure.StageVerify, err))
+}
+
+// failBroken fails the open transfers if the source does not match its manifests, and reports
+// whether it does not.
+func (r *reporter) failBroken(e *entry) bool {
+	if r.checkExpected(e, e.digests) {
+		return false
+	}
+	for _, p := range e.transfers {
+		if p.open() {
+			p.become(stateFailed)
+		}
+	}
+	return true
+}
+
+// uncount subtracts the entry's bytes from the progress counters.
+func (r *reporter) uncount(e *entry) {
+	if e.counted > 0 {
+		r.counters.Bytes.Add(-e.counted)
+		r.counters.Unread.Add(-e.unread)
+		e.counted, e.unread = 0, 0
+	}
+}
+
+// endStep deals with the error of a step of one transfer, if it is not nil.
+func (r *reporter) endStep(e *entry, p *transfer, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, errNameTaken):
+		p.become(stateUndecided)
+	case errors.Is(err, dest.ErrReported):
+		p.become(stateFailed)
+	default:
+		stage, err := splitStage(err)
+		r.failTransfer(e, p, stage, err)
+	}
+}
+
+// isListed reports whether manifests list the files of a directory. They do not list those of
+// an ASC MHL history, except in a new bag, whose manifests list the complete payload.
+func (r *reporter) isListed(d *walk.Dir) bool {
+	for ; d != nil; d = d.Parent {
+		if _, found := r.unlisted.Load(d); found {
+			return false
+		}
+	}
+	return true
 }

@@ -143,7 +143,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 		if dd.untried() {
 			continue
 		}
-		dir, ok := dd.acquire(r)
+		dir, ok := dd.acquire(&r.placer)
 		if !ok {
 			dd.close()
 			continue

@@ -14,7 +14,7 @@ import (
 // new symbolic link under its final name. Other entries get a temporary name and are then renamed.
 // A replacement has to be atomic. Mknod makes a regular file on some file systems, which has to be
 // removed.
-func (r *run) makeSpecial(e *entry, p *transfer) error {
+func (r *copier) makeSpecial(e *entry, p *transfer) error {
 	device := e.Kind == fsys.CharDevice || e.Kind == fsys.BlockDevice
 	if device && !r.metadata.Privileged {
 		p.target.Warn("device nodes", errors.New("device nodes are left out; making them takes privilege"))
@@ -83,7 +83,7 @@ func (r *run) makeSpecial(e *entry, p *transfer) error {
 }
 
 // applyTo sets the metadata of the entry that was just created under name.
-func (r *run) applyTo(e *entry, p *transfer, name string) error {
+func (r *copier) applyTo(e *entry, p *transfer, name string) error {
 	o, err := p.dir.OpenObject(name)
 	if err != nil {
 		return err
@@ -100,18 +100,5 @@ func (r *run) applyTo(e *entry, p *transfer, name string) error {
 		return err
 	}
 	_, err = p.dd.system.Apply(o, &e.Meta, have, true, p.dd.inherits)
-	return err
-}
-
-// putInPlace replaces the file of the transfer's name by a complete temporary. If there is a
-// backup directory, the replaced file is kept there.
-func (r *run) putInPlace(p *transfer, temp string) error {
-	err := r.beforeReplacing(p)
-	if err == nil {
-		err = p.dir.Rename(temp, p.name)
-	}
-	if err != nil && p.dir.Remove(temp) != nil {
-		p.target.keepJournal.Store(true) // a later run removes the temporary
-	}
 	return err
 }

@@ -23,7 +23,7 @@ var _ walk.FedVisitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
-	d.State = newDestDirs(r, d)
+	d.State = newDestDirs(&r.placer, d)
 	return r.mode.enter(r, d)
 }
 
@@ -94,17 +94,6 @@ func (r *run) send(j job) {
 	}
 }
 
-// isListed reports whether manifests list the files of a directory. They do not list those of
-// an ASC MHL history, except in a new bag, whose manifests list the complete payload.
-func (r *run) isListed(d *walk.Dir) bool {
-	for ; d != nil; d = d.Parent {
-		if _, found := r.unlisted.Load(d); found {
-			return false
-		}
-	}
-	return true
-}
-
 // Failed implements walk.Visitor.
 func (r *run) Failed(d *walk.Dir, name string, err error) {
 	p := d.Path()
@@ -153,7 +142,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.rootOurs) || r.ctx.Err() != nil) {
 			continue
 		}
-		dir, ok := dd.acquire(r)
+		dir, ok := dd.acquire(&r.placer)
 		if dir == nil || !ok {
 			dd.close()
 			continue
