@@ -13,7 +13,7 @@ const checkEvery = 50 * time.Millisecond
 
 // makeCheckpoints makes the checkpoints of one destination until checkpointsEnded is closed:
 // whenever one is due, and whenever the limit of unwritten small files asks for a flush.
-func (t *target) makeCheckpoints(r *run) {
+func (t *target) makeCheckpoints(r *reporter) {
 	ticker := time.NewTicker(r.opts.checkEvery)
 	defer ticker.Stop()
 	for {

@@ -65,26 +65,6 @@ func (r *copier) decideOne(e *entry, p *transfer) error {
 	return nil
 }
 
-// startAction changes the transfer's state to the one in which the action is carried out, or
-// finishes the transfer if the action is to do nothing.
-func (p *transfer) startAction(e *entry, act action) {
-	switch act {
-	case actCreate, actReplace:
-		p.become(stateMoving)
-	case actKeep:
-		p.become(stateKeeping)
-	case actCompare:
-		p.become(stateComparing)
-	case actConflict:
-		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
-	case actLeave:
-		if p.decision.suspect && !p.content.fresh {
-			p.target.warnSuspect(e.Path)
-		}
-		p.finish(targetResult{done: outLeft, content: p.content})
-	}
-}
-
 // errNameTaken ends a step because another process has created an entry with the name.
 var errNameTaken = errors.New("the name is taken")
 

@@ -36,7 +36,7 @@ const minHandles = 4
 // newHandles makes the handles of one tree: the source, the scan ahead of it, or
 // a destination. The budgets are separate: with a shared one, two trees would close
 // each other's handles again and again on the way up from a deep directory.
-func (r *run) newHandles() *fsys.Handles {
+func (r *reporter) newHandles() *fsys.Handles {
 	targets := len(r.route.Destinations)
 	rest := fsys.OpenLimit() - r.opts.leastDescriptors() - r.opts.Workers*(1+targets)
 	if r.opts.BackupDir != "" {

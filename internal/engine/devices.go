@@ -3,16 +3,36 @@ package engine
 import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // minWriteBehind is the smallest size of a file whose writeback is started while it is being
 // written. Shorter files reach the device when their file system is flushed.
 const minWriteBehind = 1 << 20 // bytes
 
-// startBackground starts the goroutines that run beside the workers. Each destination has one
+// background has the goroutines that run beside the workers and concern devices.
+type background struct {
+	devices []*pipe.Gauged
+	gauge   *pipe.Gauge
+}
+
+// endWriteback stops the gauge and waits for all writeback, so every writeback error is known afterwards.
+func (b *background) endWriteback() {
+	b.gauge.Stop()
+	b.closeDevices()
+}
+
+// closeDevices ends the goroutines of the devices.
+func (b *background) closeDevices() {
+	for _, d := range b.devices {
+		d.Close()
+	}
+}
+
+// start starts the goroutines that run beside the workers. Each destination has one
 // that makes checkpoints. Each device has one for writeback. Another one, the gauge, counts the
 // unwritten bytes.
-func (r *run) startBackground() {
+func (b *background) start(r *comparer) {
 	devices := map[uint64]*pipe.Gauged{}
 	for _, t := range r.targets {
 		if r.opts.DryRun || t.Dropped() {
@@ -29,7 +49,7 @@ func (r *run) startBackground() {
 					Drop:   r.cache.Drops,
 				})}
 				devices[t.ID.Dev] = d
-				r.devices = append(r.devices, d)
+				b.devices = append(b.devices, d)
 			}
 			d.Copies++
 			d.Shown = append(d.Shown, &t.Progress)
@@ -38,33 +58,33 @@ func (r *run) startBackground() {
 				t.group = d.Join(t.flushAsked)
 			}
 		}
-		t.checkpointers.Go(func() { t.makeCheckpoints(r) })
+		t.checkpointers.Go(func() { t.makeCheckpoints(&r.reporter) })
 	}
 	var gauged []pipe.Gauged
-	for _, d := range r.devices {
+	for _, d := range b.devices {
 		gauged = append(gauged, *d)
 	}
-	r.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
+	b.gauge = pipe.NewGauge(r.ctx, gauged, r.counters)
 }
 
-// showDestinations publishes the destinations to the progress display, if there are several.
-func (r *run) showDestinations() {
-	if len(r.targets) < 2 {
+// show publishes the destinations to the progress display, if there are several.
+func (all targets) show(c *counters.Set) {
+	if len(all) < 2 {
 		return
 	}
 	var list []*counters.Destination
-	for _, t := range r.targets {
+	for _, t := range all {
 		t.Progress.Name = t.Given
 		list = append(list, &t.Progress)
 	}
-	r.counters.SetDestinations(list)
+	c.SetDestinations(list)
 }
 
 // stopCheckpoints ends the goroutines that make checkpoints, and waits for them.
-func (r *run) stopCheckpoints() {
-	for _, t := range r.targets {
+func (all targets) stopCheckpoints(a *timing.Activity) {
+	for _, t := range all {
 		if t.checkpointsEnded != nil {
-			r.activity.At(t.Place()) // a checkpoint may be running
+			a.At(t.Place()) // a checkpoint may be running
 			close(t.checkpointsEnded)
 			t.checkpointers.Wait()
 		}

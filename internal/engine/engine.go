@@ -31,13 +31,12 @@ type run struct {
 	found   atomic.Bool  // the source has an entry
 	leftOut atomic.Int64 // see Summary
 
-	activity  *timing.Activity // of the goroutine that Run is called in
-	begun     fsys.Time        // when the run began
-	devices   []*pipe.Gauged
-	gauge     *pipe.Gauge
-	manifests *catalog.Source // that the source holds
-	histories *histories      // nil without Options.MHL
-	jobs      chan job
+	activity   *timing.Activity // of the goroutine that Run is called in
+	begun      fsys.Time        // when the run began
+	background background
+	manifests  *catalog.Source // that the source holds
+	histories  *histories      // nil without Options.MHL
+	jobs       chan job
 
 	bagMode      bagMode
 	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
@@ -218,9 +217,9 @@ func (r *run) copy() (stopped bool, err error) {
 		return false, err
 	}
 	r.chargeMemory()
-	r.measureSpace()
-	r.showDestinations()
-	r.startBackground()
+	r.targets.measureSpace()
+	r.targets.show(r.counters)
+	r.background.start(&r.comparer)
 	r.activity.At(timing.Source)
 	r.work() // closes the source
 	return r.finish(), nil
@@ -297,9 +296,7 @@ func (r *run) close() {
 	if r.manifests != nil {
 		r.manifests.Close()
 	}
-	for _, d := range r.devices {
-		d.Close()
-	}
+	r.background.closeDevices()
 	for _, t := range r.targets {
 		t.records.Close()
 		t.closeLogs()

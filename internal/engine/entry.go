@@ -242,11 +242,6 @@ func (e *entry) contradicts(digests hash.Digests) bool {
 	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
 }
 
-// manifestPath returns the path of the entry in the manifests of the transfer's destination.
-func (e *entry) manifestPath(p *transfer) string {
-	return cmp.Or(p.target.Name, e.Path)
-}
-
 // findExpected looks up what the manifests of the source list for a file.
 func (r *copier) findExpected(e *entry) {
 	if e.Kind != fsys.Regular {

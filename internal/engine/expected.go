@@ -64,7 +64,7 @@ func (treeCopy) findAbsent(r *run) {
 		if r.ctx.Err() != nil {
 			return r.ctx.Err()
 		}
-		if !r.wanted(file) || !r.absent(finder, file) {
+		if !r.opts.wanted(file) || !r.absent(finder, file) {
 			return nil
 		}
 		absent.add(list, file, bag)
@@ -116,7 +116,7 @@ func (a *absentFiles) warn() {
 
 // absent reports whether the source has no file of that name. A symbolic link to a file in the
 // source counts as a file. So does a file that cannot be opened: the copy has reported the error.
-func (r *run) absent(finder *fsys.Finder, name string) bool {
+func (r *reporter) absent(finder *fsys.Finder, name string) bool {
 	f, _, err := finder.Open(name)
 	if err == nil {
 		f.Close()
@@ -144,12 +144,12 @@ func (r *run) absent(finder *fsys.Finder, name string) bool {
 }
 
 // wanted reports whether the filters include the path.
-func (r *run) wanted(name string) bool {
-	only := r.opts.Only.Root()
+func (o *Options) wanted(name string) bool {
+	only := o.Only.Root()
 	for element := range strings.SplitSeq(name, "/") {
 		if only = only.Child(element); only == nil {
 			return false
 		}
 	}
-	return r.opts.Filter.MatchAll(name, false).Selected
+	return o.Filter.MatchAll(name, false).Selected
 }

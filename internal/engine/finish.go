@@ -19,7 +19,7 @@ func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	r.collector.await() // no worker runs any more, so this goroutine may now use the collector's data
 	r.collector.undone.end(r.ctx.Err() != nil)
-	r.stopCheckpoints()
+	r.targets.stopCheckpoints(r.activity)
 	r.activity.At(timing.None)
 	var durable []*target
 	for _, t := range r.targets {
@@ -28,10 +28,7 @@ func (r *run) finish() (stopped bool) {
 		}
 	}
 	r.activity.At(timing.None)
-	r.gauge.Stop()
-	for _, d := range r.devices {
-		d.Close() // waits for all writeback, so every writeback error is known afterwards
-	}
+	r.background.endWriteback()
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}

@@ -51,12 +51,12 @@ func (r *run) openHistories() error {
 	h.roots = append(h.roots, root)
 	patterns := o.MHL.Ignore
 	chosen := mhl.NewIgnore(patterns...)
-	leftOut := func(path string, isDir bool) bool { return chosen.Hides(path, isDir) || !r.wanted(path) }
+	leftOut := func(path string, isDir bool) bool { return chosen.Hides(path, isDir) || !r.opts.wanted(path) }
 	survey, err := mhl.NewSurvey(root, leftOut)
 	if err != nil {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), err)
 	}
-	if survey.Blocked && r.wanted(mhl.Folder) {
+	if survey.Blocked && r.opts.wanted(mhl.Folder) {
 		return failure.Refuse("source %s: %s", quoteName(o.Source), mhl.ErrBlocked)
 	}
 	if h.source, err = mhl.Open(root, survey.Nested, extsort.TempFile); err != nil {

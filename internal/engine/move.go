@@ -207,34 +207,6 @@ func (r *mover) commit(e *entry, p *transfer) error {
 	return nil
 }
 
-// abort removes the transfer's temporary, unless it is committed or kept.
-func (p *transfer) abort() {
-	if p.sink.File != nil {
-		p.stopBeside()
-		if p.sink.File.Abort() {
-			p.target.keepJournal.Store(true) // the temporary could not be removed; a later run removes it
-		}
-		p.forget()
-	}
-	p.temporary = temporary{}
-}
-
-// stopBeside ends the work of other goroutines with the temporary: checkpoints and writeback.
-func (t *temporary) stopBeside() {
-	t.inFlight.Stop()
-	if t.sink.Behind != nil {
-		t.sink.Behind.Finish()
-		t.sink.Behind = nil
-	}
-}
-
-// forget records that the transfer's temporary does not exist any more: it was committed or
-// removed.
-func (p *transfer) forget() {
-	p.inFlight.Gone()
-	p.inFlight = nil
-}
-
 // freshInfo returns the owner, group and mode that a new file in the directory has before the run
 // sets any. It stats the first file that was created with a mode. Later files with the same mode
 // get the same owner and group.

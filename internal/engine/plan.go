@@ -149,7 +149,7 @@ func (p *planning) make() (*shard.Plan, error) {
 	if err := p.openDestinations(); err != nil {
 		return nil, err
 	}
-	p.measureSpace()
+	p.targets.measureSpace()
 	p.reportUnfinished()
 	if p.hasFailed() {
 		return nil, nil
@@ -272,7 +272,7 @@ func (p *planning) begin() error {
 		}
 	}
 	p.finder = fsys.NewFinder(p.source, fsys.FinderLimit())
-	o.Missing = func(path string) bool { return p.wanted(path) && p.absent(p.finder, path) }
+	o.Missing = func(path string) bool { return p.opts.wanted(path) && p.absent(p.finder, path) }
 	p.planner, err = shard.NewPlanner(p.dir, o)
 	if err == nil {
 		p.id = p.planner.ID()

@@ -34,7 +34,7 @@ type reporter struct {
 	sourceGone atomic.Bool // the root cannot be read any more; this was reported
 	unlisted   sync.Map    // *walk.Dir of the source whose files no manifest lists
 	validates  bool        // the source is a bag, and is validated
-	targets    []*target
+	targets    targets
 
 	outer       context.Context // Run's own: ends when the user stops the run
 	ctx         context.Context // ends with outer, at the first failure if FailFast is set, and when the source or all destinations are lost

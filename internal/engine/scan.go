@@ -25,7 +25,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 			for _, t := range r.targets {
 				t.Space.Needed.Store(file.Size - t.earlier.Reached(t.Name, file))
 			}
-			r.warnSpace(r.targets)
+			r.targets.warnSpace(r.targets)
 		}
 		return func() {}
 	}
@@ -56,7 +56,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 
 // scan walks the source, which it closes, with some goroutines. It visits what a copy visits, and no
 // leftovers of unfinished copies. If found is not nil, it gets the entries instead of the visitor.
-func (r *run) scan(ctx context.Context, dir *fsys.Dir, workers int, visitor walk.Visitor, found func(*walk.Dir, string, walk.Place, fsys.Info)) {
+func (r *reporter) scan(ctx context.Context, dir *fsys.Dir, workers int, visitor walk.Visitor, found func(*walk.Dir, string, walk.Place, fsys.Info)) {
 	root := walk.NewRoot(r.newHandles().Root(dir), r.sourceInfo, visitor)
 	walk.Walk(ctx, root, walk.Options{
 		Workers: workers, Filter: r.opts.Filter, Only: r.opts.Only, OneFileSystem: r.opts.OneFileSystem,

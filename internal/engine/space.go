@@ -13,8 +13,8 @@ import (
 
 // measureSpace reads the free space of each destination before the first write. A dry run does not make
 // the destination, so it reads that of the directory above.
-func (r *run) measureSpace() {
-	for _, t := range r.targets {
+func (all targets) measureSpace() {
+	for _, t := range all {
 		t.Space.Available = -1
 		switch dir := t.Root; {
 		case t.Dropped():
@@ -34,12 +34,12 @@ func (r *run) measureSpace() {
 // destination. If total does not fit, checkSpace scans a second time and compares the sizes of
 // the files. It leaves out a destination that can share extents with the source. Files that
 // change during the scan make the sum too small, not too large.
-func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
+func (r *reporter) checkSpace(ctx context.Context, workers int, total int64) {
 	var tight []*target
 	var created []int64 // bytes of files that each had created when the second scan began
 	for _, t := range r.targets {
 		shares := t.Space.Device == r.sourceInfo.ID.Dev && r.opts.Reflink != ReflinkNever
-		if !shares && !t.Dropped() && t.Space.Lacks(r.needOn(t, total)) {
+		if !shares && !t.Dropped() && t.Space.Lacks(r.targets.needOn(t, total)) {
 			tight, created = append(tight, t), append(created, t.Space.Created.Load())
 		}
 	}
@@ -91,14 +91,14 @@ func (r *run) checkSpace(ctx context.Context, workers int, total int64) {
 		}
 		t.Space.Needed.Store(needed[i])
 	}
-	r.warnSpace(tight)
+	r.targets.warnSpace(tight)
 }
 
-// warnSpace warns of those targets that have less space than they need.
-func (r *run) warnSpace(targets []*target) {
-	for _, t := range targets {
-		if needed := r.needOn(t, -1); t.Space.Lacks(needed) && !t.Dropped() {
-			r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf(
+// warnSpace warns of some of the targets, if they have less space than they need.
+func (all targets) warnSpace(some []*target) {
+	for _, t := range some {
+		if needed := all.needOn(t, -1); t.Space.Lacks(needed) && !t.Dropped() {
+			t.Report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf(
 				"the copy may not fit: needs %s, %s available", units.Size(needed), units.Size(t.Space.Available))})
 		}
 	}
@@ -106,8 +106,8 @@ func (r *run) warnSpace(targets []*target) {
 
 // needOn returns how many bytes the destinations on the device of t need together. Each needs
 // total bytes, or, if total is negative, the result of its second scan.
-func (r *run) needOn(t *target, total int64) (needed int64) {
-	for _, other := range r.targets {
+func (all targets) needOn(t *target, total int64) (needed int64) {
+	for _, other := range all {
 		switch {
 		case other.Space.Device != t.Space.Device || other.Dropped():
 		case total >= 0:

@@ -14,6 +14,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
+// targets are the destinations of a run.
+type targets []*target
+
 // target is one destination of a run.
 type target struct {
 	*dest.Destination

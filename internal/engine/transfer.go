@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -187,4 +188,57 @@ func splitStage(err error) (failure.Stage, error) {
 		return at.Stage, at.Err
 	}
 	return failure.StageRead, err
+}
+
+// startAction changes the transfer's state to the one in which the action is carried out, or
+// finishes the transfer if the action is to do nothing.
+func (p *transfer) startAction(e *entry, act action) {
+	switch act {
+	case actCreate, actReplace:
+		p.become(stateMoving)
+	case actKeep:
+		p.become(stateKeeping)
+	case actCompare:
+		p.become(stateComparing)
+	case actConflict:
+		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
+	case actLeave:
+		if p.decision.suspect && !p.content.fresh {
+			p.target.warnSuspect(e.Path)
+		}
+		p.finish(targetResult{done: outLeft, content: p.content})
+	}
+}
+
+// abort removes the transfer's temporary, unless it is committed or kept.
+func (p *transfer) abort() {
+	if p.sink.File != nil {
+		p.stopBeside()
+		if p.sink.File.Abort() {
+			p.target.keepJournal.Store(true) // the temporary could not be removed; a later run removes it
+		}
+		p.forget()
+	}
+	p.temporary = temporary{}
+}
+
+// stopBeside ends the work of other goroutines with the temporary: checkpoints and writeback.
+func (t *temporary) stopBeside() {
+	t.inFlight.Stop()
+	if t.sink.Behind != nil {
+		t.sink.Behind.Finish()
+		t.sink.Behind = nil
+	}
+}
+
+// forget records that the transfer's temporary does not exist any more: it was committed or
+// removed.
+func (p *transfer) forget() {
+	p.inFlight.Gone()
+	p.inFlight = nil
+}
+
+// manifestPath returns the path of the entry in the manifests of the transfer's destination.
+func (e *entry) manifestPath(p *transfer) string {
+	return cmp.Or(p.target.Name, e.Path)
 }
