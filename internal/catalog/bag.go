@@ -19,28 +19,16 @@ import (
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
-// Bag is the record.Recorder that makes a destination a bag (RFC 8493).
-type Bag struct {
-	// Root is the root of the bag: the directory above the payload, which is the root of the
-	// destination. If the source is a bag, Root is nil: the copy already has its manifests, so
-	// nothing is written.
-	Root   *fsys.Dir
-	Sealed bool // the bag is complete: its manifests are read, and nothing is written
-	Info   []bag.Field
-	Agent  string // the value of Bag-Software-Agent
-	// Lines is the name of a line manifest that is written beside the tag files; "" for none.
-	Lines string
-	// Leftover are the tag files that an unfinished run has left.
-	Leftover []string
-}
-
+// bagBook is a bag. If the source is a bag, the copy already has its manifests, so nothing is written:
+// Outer is nil then.
 type bagBook struct {
-	Bag
+	BagOptions
+	foundBag
 	record.NoBook
 	*record.Destination
-	sealed       []*sealedList
-	noDigest     string // a file of the payload whose digests the run does not know
-	needsJournal bool   // the next run completes the bag
+	lists        []*sealedList // of a complete bag, one for each hash
+	noDigest     string        // a file of the payload whose digests the run does not know
+	needsJournal bool          // the next run completes the bag
 }
 
 // sealedList is a payload manifest of a complete bag.
@@ -49,24 +37,13 @@ type sealedList struct {
 	index *manifest.Index
 }
 
-// Open implements record.Recorder. It opens the manifests of a complete bag. An incomplete bag has
-// none yet.
-func (b Bag) Open(d *record.Destination) (record.Book, error) {
-	book := &bagBook{Bag: b, Destination: d}
-	if err := book.openSealed(); err != nil {
-		book.Close()
-		return nil, err
-	}
-	return book, nil
-}
-
 func (b *bagBook) openSealed() error {
-	if !b.Sealed || b.Bag.Root == nil {
+	if !b.sealed || b.Outer == nil {
 		return nil
 	}
 	for _, a := range b.Hashes {
 		name := bag.ManifestName(a)
-		f, info, err := b.Bag.Root.OpenRegular(name)
+		f, info, err := b.Outer.OpenRegular(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			return failure.Refuse("the bag %s is complete, and has no %s; choose another destination", quoteName(b.Given), name)
 		}
@@ -74,7 +51,7 @@ func (b *bagBook) openSealed() error {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 		l := &sealedList{file: f}
-		b.sealed = append(b.sealed, l)
+		b.lists = append(b.lists, l)
 		if l.index, err = manifest.BuildCheckIndex(fsys.ReaderAt{File: f}, info.Size, manifest.BagIt, a); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -84,10 +61,10 @@ func (b *bagBook) openSealed() error {
 
 // Close implements record.Book.
 func (b *bagBook) Close() {
-	for _, l := range b.sealed {
+	for _, l := range b.lists {
 		l.file.Close()
 	}
-	b.sealed = nil
+	b.lists = nil
 }
 
 // errSealed is the conflict of an entry that differs from a complete bag.
@@ -95,7 +72,7 @@ var errSealed = &record.Conflict{Why: "the bag is complete, and Sealift does not
 
 // Claim implements record.Book.
 func (b *bagBook) Claim(string) record.Claim {
-	if b.Sealed {
+	if b.sealed {
 		return record.Claim{Sealed: errSealed}
 	}
 	return record.Claim{}
@@ -104,7 +81,7 @@ func (b *bagBook) Claim(string) record.Claim {
 // Kept implements record.Book.
 func (b *bagBook) Kept(file string) record.Kept {
 	digests := make(hash.Digests, len(b.Hashes))
-	for slot, l := range b.sealed {
+	for slot, l := range b.lists {
 		digests[slot], _, _ = l.index.Lookup(bag.PayloadName + "/" + file) // a file without a digest is compared
 	}
 	return record.Kept{Digests: digests, Complete: record.IsComplete(digests)}
@@ -125,11 +102,11 @@ func (b *bagBook) NeedsJournal() bool { return b.needsJournal }
 func (b *bagBook) Finish(end record.End) ([]record.Written, error) {
 	switch {
 	case end.Complete && end.Conflicts == 0:
-		if end.Err != nil || b.Bag.Root == nil || b.Sealed {
+		if end.Err != nil || b.Outer == nil || b.sealed {
 			return nil, end.Err
 		}
 		return b.write()
-	case !b.Sealed:
+	case !b.sealed:
 		b.needsJournal = true
 		err := fmt.Errorf("the bag is incomplete and has no %s; run the same command again when the cause is removed", bag.DeclarationName)
 		b.Report(event.Event{Kind: event.Warning, Target: b.Given, Err: err})
@@ -151,8 +128,8 @@ func (b *bagBook) write() (written []record.Written, err error) {
 	if b.noDigest != "" {
 		return nil, fmt.Errorf("%s is in the payload, and its digests are not known", quoteName(b.noDigest))
 	}
-	root := b.Bag.Root
-	for _, name := range b.Leftover {
+	root := b.Outer
+	for _, name := range b.leftover {
 		if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%s: %w", quoteName(name), err)
 		}
@@ -248,7 +225,7 @@ func (b *bagBook) bagInfo() ([]byte, error) {
 // writeTag writes a tag file, which must not exist, and returns its SHA-256 in hexadecimal.
 func (b *bagBook) writeTag(name string, compose composer) (f tagFile, sum string, err error) {
 	set := hash.NewSet(b.Hashes)
-	r := replacement{home: b.Bag.Root, name: name, durable: b.Durable, empty: true}
+	r := replacement{home: b.Outer, name: name, durable: b.Durable, empty: true}
 	r.compose = func(w io.Writer) (manifest.Counts, error) { return compose(io.MultiWriter(w, set)) }
 	n, sum, err := r.write()
 	return tagFile{name, n.Lines, set.Digests()}, sum, err

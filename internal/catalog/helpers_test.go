@@ -116,7 +116,7 @@ func openBooks(root, source *fsys.Dir, o options, j record.Journal) (*books, err
 	opened, err := record.Open(&record.Destination{
 		Source: source, Root: root, Hashes: o.Hashes, File: o.File, Usual: o.Usual, Outside: o.Outside, Shown: o.Shown,
 		ReadsBack: o.ReadsBack, Asides: o.Asides, Journal: j, Report: func(e event.Event) { b.warnings = append(b.warnings, e.Path+": "+e.Err.Error()) },
-	}, Lines{o.Hashes})
+	}, Lines{Hashes: o.Hashes})
 	if err != nil {
 		return nil, err
 	}

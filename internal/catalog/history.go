@@ -22,14 +22,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
-// History is the record.Recorder of ASC MHL histories.
-type History struct {
-	Source *mhl.Tree // histories of the source, which are copied
-	// Dest returns the histories of a destination when the run began; nil if it did not exist. The
-	// order has neither the computed hashes nor temporary files.
-	Dest func(*record.Destination) (*mhl.Tree, mhl.Order)
-}
-
 // history updates the histories of a destination.
 type history struct {
 	record.NoBook
@@ -43,11 +35,10 @@ type history struct {
 	made   lookup.Set        // paths that this run or an interrupted one has created or replaced
 }
 
-// Open implements record.Recorder. It indexes the lines of the histories of the destination.
-func (r History) Open(d *record.Destination) (record.Book, error) {
-	h := &history{Destination: d, source: r.Source}
-	h.dest, h.order = r.Dest(d)
-	h.ignore = mhl.NewIgnore(h.order.Ignore...)
+// openHistory indexes the lines of the histories of a destination. dest has these histories when the
+// run began; it is nil if the destination did not exist.
+func openHistory(d *record.Destination, source, dest *mhl.Tree, order mhl.Order) (*history, error) {
+	h := &history{Destination: d, source: source, dest: dest, order: order, ignore: mhl.NewIgnore(order.Ignore...)}
 	err := h.openLines()
 	if err == nil {
 		err = h.refuseHidden()

@@ -18,13 +18,22 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // Lines is the record.Recorder of line manifests. There are three kinds: Tree, Single and Outside.
 type Lines struct {
-	Hashes []hash.Algorithm // each gets a manifest; they are the first ones of record.Destination.Hashes
+	record.NoRecorder
+	Hashes   []hash.Algorithm // each gets a manifest; they are the first ones of record.Destination.Hashes
+	Manifest string           // the value of --manifest; "" for the default names
+}
+
+// Unlisted implements record.Recorder. No line manifest lists an ASC MHL history, because its chain
+// changes with each copy.
+func (l Lines) Unlisted(name string, parent record.Opener) bool {
+	return name == mhl.Folder && mhl.HoldsHistory(parent)
 }
 
 // Open implements record.Recorder. It decides which names the manifests have at the destination,

@@ -131,11 +131,39 @@ func (l *MediaList) isWritten(root *fsys.Dir, from *manifest.Builder, hashes []h
 	return false, err
 }
 
-// Open implements record.Recorder. The list is written only if no entry of the source is missing, and
-// if it would not equal the last one.
-func (l MediaList) Open(d *record.Destination) (record.Book, error) {
-	l.Dir, l.Durable = d.Dir, d.Durable
-	return &mediaListBook{dest: d, list: l}, nil
+// MediaLists is the record.Recorder of media hash lists. Each destination gets one if no entry of the
+// source is missing, and if it would not equal the last one.
+type MediaLists struct {
+	record.NoRecorder
+	Creator classic.Creator // without the times
+	Hashes  []hash.Algorithm
+}
+
+// Refuse implements record.Recorder. It refuses names of files that no list can hold.
+func (m *MediaLists) Refuse(r *record.Run) error {
+	if err := refuseLists(r); err != nil {
+		return err
+	}
+	m.Creator.Begun = time.Unix(r.Begun.Sec, r.Begun.Nsec)
+	var names MediaListNames
+	complete, err := r.Scan(func(path string, kind fsys.Kind) bool {
+		if kind == fsys.Regular {
+			names.Add(path)
+		}
+		return true
+	})
+	if err != nil {
+		return failure.Refuse("source %s: %s", quoteName(r.Source), err)
+	}
+	if !complete { // a run that was stopped copies nothing
+		return nil
+	}
+	return names.Refusal()
+}
+
+// Open implements record.Recorder.
+func (m *MediaLists) Open(d *record.Destination) (record.Book, error) {
+	return &mediaListBook{dest: d, list: MediaList{Dir: d.Dir, Creator: m.Creator, Hashes: m.Hashes, Durable: d.Durable}}, nil
 }
 
 type mediaListBook struct {

@@ -55,7 +55,7 @@ type SourceOptions struct {
 
 	// Histories are those of the source, which are also checked. If they are nil, OpenSource
 	// opens the one of the root.
-	Histories *mhl.Tree
+	Histories *Histories
 }
 
 // Severity is the effect of a Problem on the run.
@@ -125,8 +125,10 @@ func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
 	if o.Bag {
 		problems = append(problems, s.openBag(declared, declareErr)...)
 	}
-	histories := o.Histories
-	if histories == nil && o.File == "" {
+	var histories *mhl.Tree
+	if o.Histories != nil {
+		histories = o.Histories.source
+	} else if o.File == "" {
 		var more []Problem
 		histories, more = s.openRootHistory()
 		problems = append(problems, more...)

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/lookup"
+	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
@@ -24,18 +25,17 @@ type collector struct {
 	// The fields below belong to the goroutine of run. After await, they belong to the caller of
 	// await until the next message is sent.
 
-	opts      *Options
-	counters  *counters.Set
-	targets   []*target
-	single    bool                   // the source is a file
-	accepts   func(event.Event) bool // the event was not reported before
-	summary   *Summary
-	seen      int64  // regular files that were processed
-	toVerify  amount // files of the source that verifying reads again
-	undone    undone
-	payload   *bag.Oxum // what was read of the payload of a source that is a bag; nil for any other source
-	emptyDirs fewNames  // of the source; only for a new bag
-	at        []collected
+	opts     *Options
+	counters *counters.Set
+	targets  []*target
+	single   bool                   // the source is a file
+	accepts  func(event.Event) bool // the event was not reported before
+	summary  *Summary
+	seen     int64  // regular files that were processed
+	toVerify amount // files of the source that verifying reads again
+	undone   undone
+	payload  *bag.Oxum // what was read of the payload of a source that is a bag; nil for any other source
+	at       []collected
 }
 
 // collected is what the collector counts at one destination.
@@ -341,7 +341,7 @@ func (c *collector) total(stopped bool) int64 {
 func (c *collector) addReserved(path string) {
 	c.do(func() {
 		s := c.summary
-		if s.Reserved++; len(s.ReservedAt) < namesShown {
+		if s.Reserved++; len(s.ReservedAt) < quote.MaxFew {
 			s.ReservedAt = append(s.ReservedAt, path)
 		}
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -34,13 +35,12 @@ type run struct {
 	activity   *timing.Activity // of the goroutine that Run is called in
 	begun      fsys.Time        // when the run began
 	background background
-	manifests  *catalog.Source // that the source holds
-	histories  *histories      // nil without Options.MHL
+	manifests  *catalog.Source   // that the source holds
+	recorders  []record.Recorder // that the user has asked for
 	jobs       chan job
 
-	bagMode      bagMode
-	listedHashes int              // how many of the hashes, counted from the first, have manifests at the destinations
-	held         *heldDeclaration // nil if the source has no valid bagit.txt
+	listedHashes int // how many of the hashes, counted from the first, have manifests at the destinations
+	last         lastFile
 }
 
 // job is one entry of the source for a worker. Its directory is held. The note is the entry in the
@@ -61,15 +61,13 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	begun := time.Now()
 	fsys.Umask() // read now: reading it later would change it for an instant, for all goroutines
 	opts := o.withDefaults()
-	bagMode := o.bagModeOf()
-	if err := o.refuseBagOptions(bagMode); err != nil {
+	recorders, payload, err := o.recorders()
+	if err != nil {
 		return nil, err
 	}
-	places := o.places()
-	if bagMode == bagMake {
-		places.Payload = bag.PayloadName
-	}
-	if bagMode != bagNone || !m.rules(o).completes { // refuse no names of manifests: a bag's manifests have fixed names, and a task writes none
+	places, lines := o.places(), linesOf(recorders)
+	places.Payload, places.Hashes, places.Manifest = payload, lines.Hashes, lines.Manifest
+	if !m.rules(o).completes { // a task writes no manifests
 		places.Hashes, places.Manifest = nil, ""
 	}
 	rt, err := route.Resolve(places)
@@ -84,18 +82,18 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 		return nil, err
 	}
 	defer r.cancel(nil)
-	r.bagMode = bagMode
+	r.recorders, r.begun = recorders, fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	stop, err := m.begin(ctx, r)
 	if err == nil {
 		defer stop()
-		defer r.closeHistories()
+		defer r.closeRecorders()
 		err = r.examineSource()
 	}
 	if err != nil {
 		r.source.Close()
 		return nil, err
 	}
-	r.prepare(begun)
+	r.prepare()
 
 	var collector sync.WaitGroup
 	collector.Go(r.collector.run)
@@ -154,26 +152,11 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 // examineSource finds out whether the source is a bag or has a history, and makes the refusals
 // that follow from its names.
 func (r *run) examineSource() error {
-	if (r.opts.MHL != nil || r.opts.MediaList != nil) && r.route.Name != "" {
-		return failure.Refuse("--mhl needs a directory as the source, and %s is a file", quoteName(r.opts.Source))
-	}
-	if r.opts.MHL != nil || r.opts.MediaList != nil {
-		for _, d := range r.route.Destinations {
-			if err := bag.RefuseHistory(d.Dir); err != nil {
-				return failure.Refuse("destination %s: %s", quoteName(d.Given), err)
-			}
-		}
-	}
-	if r.opts.MHL != nil {
-		if err := r.openHistories(); err != nil {
-			return err
-		}
-	}
-	r.listedHashes = len(r.opts.Hashes)
-	if err := r.recognizeBag(); err != nil {
+	if err := r.refuseSource(); err != nil {
 		return err
 	}
-	return r.refuseNames()
+	r.listedHashes = len(r.opts.Hashes)
+	return r.recognizeBag()
 }
 
 // jobsAhead is the length of the queue between the walk and the workers, and of the queue between
@@ -181,7 +164,7 @@ func (r *run) examineSource() error {
 const jobsAhead = 256
 
 // prepare makes what the goroutines of the run share.
-func (r *run) prepare(begun time.Time) {
+func (r *run) prepare() {
 	o := r.opts
 	r.sampler = timing.Start(len(r.route.Destinations))
 	r.activity = r.sampler.Activity()
@@ -195,7 +178,6 @@ func (r *run) prepare(begun time.Time) {
 	if o.BytesPerSecond > 0 {
 		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, o.BlockSize)
 	}
-	r.begun = fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	r.linked = links.New(r.newSpill, o.linkedMemory)
 	r.jobs = make(chan job, jobsAhead)
 	r.collector.undone = r.newUndone()
@@ -209,8 +191,7 @@ func (r *run) prepare(begun time.Time) {
 func (r *run) copy() (stopped bool, err error) {
 	r.activity.At(timing.Source)
 	r.openManifests()
-	r.holdDeclaration()
-	r.warnHistories()
+	r.readLast()
 	r.reportUnfinished()
 	if err := r.openTargets(); err != nil {
 		r.source.Close()
@@ -256,7 +237,7 @@ func (r *run) work() {
 	r.activity.At(timing.Source)
 	r.mode.findAbsent(r)
 	r.checkOxum()
-	r.warnEmptyDirs()
+	r.warnWalked()
 	r.activity.At(r.targets[0].Place()) // the rest of the work is to complete directories
 	root.Done()
 	stopScan()
@@ -303,8 +284,8 @@ func (r *run) close() {
 		if t.journal != nil {
 			t.journal.Close()
 		}
-		if t.bag.root != nil {
-			t.bag.root.Close()
+		if t.outer != nil {
+			t.outer.Close()
 		}
 		t.FileSystems.Close()
 		t.closeBackup()

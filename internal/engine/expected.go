@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // This file compares the computed digests of a file with those that the source's own manifests
@@ -26,29 +27,6 @@ func (r *run) reportProblem(p catalog.Problem) {
 	default:
 		r.report(event.Event{Kind: event.Warning, Path: p.Path, Err: p.Err})
 	}
-}
-
-// namesShown is how many paths a warning names.
-const namesShown = 3
-
-// fewNames counts paths, and keeps the first ones for a warning.
-type fewNames struct {
-	count int
-	shown []string
-}
-
-func (f *fewNames) add(path string) {
-	if f.count++; len(f.shown) < namesShown {
-		f.shown = append(f.shown, quoteName(path))
-	}
-}
-
-func (f *fewNames) String() string {
-	names := strings.Join(f.shown, ", ")
-	if f.count > len(f.shown) {
-		names += ", ..."
-	}
-	return names
 }
 
 // findAbsent reports the files that the manifests of the source list and the source
@@ -82,7 +60,7 @@ func (treeCopy) findAbsent(r *run) {
 type absentFiles struct {
 	run   *run
 	list  string
-	files fewNames
+	files quote.Few
 }
 
 // add reports an absent file that list names. A file of a bag is a mismatch in any case, others unless the user
@@ -98,14 +76,14 @@ func (a *absentFiles) add(list, file string, bag bool) {
 	}
 	if list != a.list {
 		a.warn()
-		a.list, a.files = list, fewNames{}
+		a.list, a.files = list, quote.Few{}
 	}
-	a.files.add(file)
+	a.files.Add(file)
 }
 
 func (a *absentFiles) warn() {
 	what := "a file that is"
-	switch n := a.files.count; {
+	switch n := a.files.Count; {
 	case n == 0:
 		return
 	case n > 1:

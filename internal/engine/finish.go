@@ -38,7 +38,7 @@ func (r *run) finish() (stopped bool) {
 	}
 	stopped = r.stopped()
 	if !stopped {
-		r.sealBags(durable)
+		r.writeLast(durable)
 	}
 	r.collector.await()
 	r.collector.summary.Total, r.collector.summary.LeftOut = r.collector.total(r.ctx.Err() != nil), r.leftOut.Load()

@@ -79,6 +79,9 @@ func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (p
 	if p.run, err = newRun(ctx, opts, planner{planning: p}, rt, c); err != nil {
 		return nil, err
 	}
+	if p.recorders, _, err = opts.recorders(); err != nil {
+		return nil, err
+	}
 	defer p.cancel(nil)
 	defer p.source.Close()
 	p.listedHashes = len(opts.Hashes)

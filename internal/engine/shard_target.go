@@ -51,7 +51,7 @@ func (t *target) openTask(r *run, k *task) error {
 	if err := t.readLeftAlone(r, k); err != nil {
 		return err
 	}
-	if t.records, err = record.Open(&record.Destination{Hashes: r.opts.Hashes}, partRecorder{k.parts[t.Index]}); err != nil {
+	if t.records, err = record.Open(&record.Destination{Hashes: r.opts.Hashes}, partRecorder{part: k.parts[t.Index]}); err != nil {
 		return err
 	}
 	return t.openBackup(r)
@@ -194,7 +194,10 @@ func (k *task) previous(e *entry, p *transfer) record.Kept {
 }
 
 // partRecorder is the record.Recorder of a task: another process writes the manifests.
-type partRecorder struct{ part *shard.LineWriter }
+type partRecorder struct {
+	record.NoRecorder
+	part *shard.LineWriter
+}
 
 // Open implements record.Recorder.
 func (p partRecorder) Open(*record.Destination) (record.Book, error) {

@@ -45,7 +45,7 @@ type target struct {
 
 	records record.Books // what the run writes about its files
 	backup  *backup      // nil if replaced files are not kept
-	bag     targetBag
+	outer   *fsys.Dir    // the directory above the root that has the records; nil if that is the root
 }
 
 // place returns the name of the destination in package timing.

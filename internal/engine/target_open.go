@@ -27,12 +27,12 @@ func (r *run) openTargets() error {
 func (treeCopy) openTargets(r *run) error {
 	for _, t := range r.targets {
 		r.activity.At(t.Place())
-		err := inStep("its bag cannot be read", r.inspectBag(t))
+		err := inStep("its bag cannot be read", r.inspect(t))
 		if err == nil {
 			err = t.open(r)
 		}
 		if err == nil {
-			err = inStep("its bag cannot be opened", t.openBag())
+			err = inStep("its bag cannot be opened", t.openOuter())
 		}
 		if err == nil {
 			err = inStep("its manifests cannot be read", t.openRecords(r))

@@ -11,7 +11,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/metadata"
-	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -27,20 +26,19 @@ func (r *run) Enter(d *walk.Dir) bool {
 	return r.mode.enter(r, d)
 }
 
-// enter skips a directory that contains a history, because the catalog copies it. It also skips a
+// enter skips a directory that a recorder copies. It also skips a
 // directory that is a destination of this copy, and reports it.
 func (treeCopy) enter(r *run, d *walk.Dir) bool {
 	if d.Parent != nil {
 		r.found.Store(true)
 	}
-	if r.isHistory(d) || r.isDestination(d) {
+	if r.holds(d) || r.isDestination(d) {
 		for _, dd := range d.State.(destDirs) {
 			dd.state = destRefused
 		}
 		return false
 	}
-	// The manifests of a bag list the complete payload.
-	if r.bagMode == bagNone && d.Parent != nil && d.Name == mhl.Folder && mhl.HoldsHistory(d.Parent) {
+	if d.Parent != nil && r.unlists(d) {
 		r.unlisted.Store(d, true)
 	}
 	return true
@@ -68,7 +66,7 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	if !r.found.Load() {
 		r.found.Store(true)
 	}
-	if r.isHeld(d, name) {
+	if r.isLast(d, name) {
 		return
 	}
 	r.send(job{Dir: d, Name: name, Kind: kind})
@@ -132,8 +130,8 @@ func (r *run) Leave(d *walk.Dir) { r.mode.leave(r, d) }
 func (treeCopy) leave(r *run, d *walk.Dir) {
 	dirs := d.State.(destDirs)
 	isEmpty := !slices.ContainsFunc(dirs, func(dd *destDir) bool { return !dd.untried() })
-	if isEmpty && r.bagMode == bagMake && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
-		r.collector.do(func() { r.collector.emptyDirs.add(d.Path()) })
+	if isEmpty && d.Parent != nil && !d.Implied() && r.ctx.Err() == nil {
+		r.collector.do(func() { r.addEmpty(d.Path()) })
 	}
 	meta := &metadata.Values{Info: d.Info}
 	var metaErr error

@@ -12,6 +12,7 @@ type Destination struct {
 	FS     *fsys.FS  // nil for the system's files
 	Source *fsys.Dir // the root of the source
 	Root   *fsys.Dir // nil in a dry run into a directory that does not exist
+	Outer  *fsys.Dir // the directory above Root that has the records and markers of the copy; nil if that is Root
 	Dir    string    // the absolute path of Root
 	Given  string    // as the user gave it
 	Shown  string    // Dir as the user would write it

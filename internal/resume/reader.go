@@ -69,9 +69,22 @@ func IsLog(name string) bool {
 	return strings.HasPrefix(name, logPrefix) || strings.HasPrefix(name, setAsidePrefix)
 }
 
-// IsLogOf reports whether a name in the journal is that of a log of copies from source.
-func IsLogOf(name, source string) bool {
-	return strings.HasPrefix(strings.TrimPrefix(name, setAsidePrefix), LogName(source))
+// CountLogs returns how many logs the journal in a directory has, and whether one of them is of a copy
+// from source. The error is fs.ErrNotExist if there is no journal.
+func CountLogs(dir *fsys.Dir, source string) (logs int, own bool, err error) {
+	journal, err := dir.OpenDir(JournalName(""))
+	if err != nil {
+		return 0, false, err
+	}
+	defer journal.Close()
+	err = journal.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
+		if s := string(name); IsLog(s) {
+			logs++
+			own = own || strings.HasPrefix(strings.TrimPrefix(s, setAsidePrefix), LogName(source))
+		}
+		return true
+	})
+	return logs, own, err
 }
 
 // ReadLogs reads the logs of interrupted runs in the journal. A log of this source that cannot be
