@@ -37,8 +37,7 @@ type backupState struct {
 // openBackup opens as much of the destination's backup directory as exists, and refuses a
 // place that cannot keep files: another file system or a symbolic link. Directories that do not exist are created when the first file is kept.
 func (t *target) openBackup(r *run) error {
-	idle := r.opts.Policy == PolicyNever || r.opts.Policy == PolicyProtect // these replace nothing
-	if t.Backup == nil || t.Root == nil || idle {
+	if t.Backup == nil || t.Root == nil || r.opts.Policy == PolicyNever {
 		return nil
 	}
 	refuse := func(why string) error {

@@ -128,6 +128,20 @@ func TestBackupIsMadeOnlyWhenNeeded(t *testing.T) {
 	}
 }
 
+// Policy "protect" replaces no content. But a file with other names, whose metadata must change, is replaced.
+func TestBackupOfAFileWithOtherNamesUnderProtect(t *testing.T) {
+	t.Parallel()
+	src, dst := sourceAndDestination(t)
+	write(t, src, "a", []byte("x"), since)
+	write(t, dst, "a", []byte("x"), since.Add(-time.Hour))
+	require.NoError(t, os.Link(filepath.Join(dst, "a"), filepath.Join(dst, "b")))
+	o := backedUpTo("old", src, dst)
+	o.Policy = PolicyProtect
+	out := runReported(t, o)
+	require.EqualValues(t, 1, out.summary.Replaced)
+	require.Equal(t, map[string]string{"a": "x"}, contents(t, filepath.Join(dst, "old")))
+}
+
 func TestBackupOfLinks(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
