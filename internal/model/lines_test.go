@@ -94,6 +94,15 @@ func (a algorithm) parse(text string) (l lines, strict, ok bool) {
 // own returns the lines of a manifest of Sealift's own with a name in the root of a tree; ok
 // is false if that is another entry, or none.
 func (a algorithm) own(t tree, name string) (l lines, ok bool) {
+	l, ok = a.inForm(t, name)
+	if strings.HasSuffix(name, "."+a.name) && !slices.Contains(a.names[:], name) && (len(l) != 1 || l[strings.TrimSuffix(name, "."+a.name)] == "") {
+		ok = false // beside one file, it lists that file
+	}
+	return l, ok
+}
+
+// inForm returns the lines of a file in the form of Sealift's own manifests.
+func (a algorithm) inForm(t tree, name string) (l lines, ok bool) {
 	n := t[name]
 	if n == nil || n.kind != file {
 		return nil, false
@@ -104,9 +113,6 @@ func (a algorithm) own(t tree, name string) (l lines, ok bool) {
 		}
 	}
 	l, strict, ok := a.parse(n.data)
-	if strings.HasSuffix(name, "."+a.name) && !slices.Contains(a.names[:], name) && (len(l) != 1 || l[strings.TrimSuffix(name, "."+a.name)] == "") {
-		ok = false // beside one file, it lists that file
-	}
 	return l, ok && strict
 }
 

@@ -31,7 +31,7 @@ func (p *prediction) predictSingle(s state) {
 					p.forecast.refused = true // the name is taken
 				}
 			}
-			l, own := a.own(t.before, sidecar)
+			l, own := a.inForm(t.before, sidecar)
 			if !own { // a line in another form is not of an earlier run
 				l = nil
 			}
@@ -55,7 +55,13 @@ func (p *prediction) predictSingle(s state) {
 		for j, h := range p.hashes {
 			a, sidecar := algorithms[h], t.names[j]
 			if digest := a.digest(n.data); t.read[name] && t.actions[name] != none && t.listed[j] != digest {
-				t.after[sidecar] = &node{kind: file, data: line(digest, name), mtime: anyTime}
+				l := lines{name: digest}
+				for q, other := range t.old[j] {
+					if e := t.after[q]; q != name && e != nil && e.kind == file {
+						l[q] = other
+					}
+				}
+				t.after[sidecar] = &node{kind: file, data: l.text(), mtime: anyTime}
 			}
 		}
 		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markers: t.markers}
@@ -74,7 +80,7 @@ func (p *prediction) mayReplaceSidecars(t *target, name string, n *node) bool {
 		if listed == "" || listed == a.digest(n.data) {
 			continue
 		}
-		_, own := a.own(t.before, t.names[j])
+		_, own := a.inForm(t.before, t.names[j])
 		e := t.before[name]
 		if !own || t.actions[name] != replace || e.kind != file || listed != a.digest(e.data) {
 			return false
