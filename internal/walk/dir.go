@@ -26,7 +26,7 @@ type Dir struct {
 	pending atomic.Int64
 }
 
-// Item is an entry of a directory, with a note of whoever passes it on.
+// Item is an entry of a directory, with a note of the caller.
 type Item struct {
 	Dir  *Dir
 	Name string
