@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -216,7 +217,7 @@ func (f *copyFlags) manifestFlags(s *pflag.FlagSet) {
 
 func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
 	o := &f.options
-	s.Var(newChoice(&o.Policy, engine.Policies), "overwrite-policy", policyHelp)
+	s.Var(newChoice(&o.Policy, policy.All), "overwrite-policy", policyHelp)
 	s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, relative to DST")
 	s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()

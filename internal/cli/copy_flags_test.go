@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // A command line without flags gives the documented defaults to the engine.
@@ -44,7 +45,7 @@ func TestEachFlagOfCopyReachesItsOption(t *testing.T) {
 		{"--hash=blake3,md5", func(o *engine.Options) any { return o.Hashes }, []hash.Algorithm{hash.BLAKE3, hash.MD5}},
 		{"--hash=none", func(o *engine.Options) any { return len(o.Hashes) }, 0},
 		{"--manifest=sums/x", func(o *engine.Options) any { return o.Manifest }, "sums/x"},
-		{"--overwrite-policy=checksum", func(o *engine.Options) any { return o.Policy }, engine.PolicyChecksum},
+		{"--overwrite-policy=checksum", func(o *engine.Options) any { return o.Policy }, policy.Checksum},
 		{"--sync=file", func(o *engine.Options) any { return o.Sync }, dest.SyncFile},
 		{"--sparse=never", func(o *engine.Options) any { return o.Sparse }, engine.SparseNever},
 		{"--preserve=none", func(o *engine.Options) any { return o.Preserve }, metadata.PreserveNone},

@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/units"
@@ -86,7 +87,7 @@ func (r *copyReporter) conflict(e event.Event) {
 	switch {
 	case e.Next != "":
 		hint = e.Next
-	case r.flags.options.Policy == engine.PolicyProtect:
+	case r.flags.options.Policy == policy.Protect:
 		hint = "copy this source into another directory"
 	case e.Hint != "":
 		hint = "--overwrite-policy=" + e.Hint + " would replace it"

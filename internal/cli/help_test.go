@@ -14,8 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 func TestHelpSaysWhatACommandDoesAndEndsWithExitCodes(t *testing.T) {
@@ -85,7 +85,7 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 		}
 		last = at
 	}
-	for _, policy := range engine.Policies.List() {
+	for _, policy := range policy.All.List() {
 		if !regexp.MustCompile(`(?m)^ {30,}` + policy + ` +(skip|replace) `).MatchString(help) {
 			t.Errorf("policy %s is not explained", policy)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/route"
 )
 
@@ -37,7 +38,7 @@ type backupState struct {
 // openBackup opens as much of the destination's backup directory as exists, and refuses a
 // place that cannot keep files: another file system or a symbolic link. Directories that do not exist are created when the first file is kept.
 func (t *target) openBackup(r *run) error {
-	if t.Backup == nil || t.Root == nil || r.opts.Policy == PolicyNever {
+	if t.Backup == nil || t.Root == nil || r.opts.Policy == policy.Never {
 		return nil
 	}
 	refuse := func(why string) error {

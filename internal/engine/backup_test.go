@@ -21,13 +21,14 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // backedUpTo returns options with a backup directory and policy always.
 func backedUpTo(backup, src string, dst ...string) Options {
 	o := options(src, dst...)
-	o.BackupDir, o.Policy = backup, PolicyAlways
+	o.BackupDir, o.Policy = backup, policy.Always
 	return o
 }
 
@@ -117,11 +118,11 @@ func TestBackupOfASingleFile(t *testing.T) {
 // backup directory.
 func TestBackupIsMadeOnlyWhenNeeded(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyChecksum} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Protect, policy.Never, policy.Checksum} {
 		src, dst := oldAndNew(t)
 		runReported(t, options(src, dst))
 		o := backedUpTo("old", src, dst)
-		o.Policy = policy
+		o.Policy = chosen
 		out := runReported(t, o)
 		require.Empty(t, out.bad())
 		require.NoDirExists(t, filepath.Join(dst, "old"))
@@ -136,7 +137,7 @@ func TestBackupOfAFileWithOtherNamesUnderProtect(t *testing.T) {
 	write(t, dst, "a", []byte("x"), since.Add(-time.Hour))
 	require.NoError(t, os.Link(filepath.Join(dst, "a"), filepath.Join(dst, "b")))
 	o := backedUpTo("old", src, dst)
-	o.Policy = PolicyProtect
+	o.Policy = policy.Protect
 	out := runReported(t, o)
 	require.EqualValues(t, 1, out.summary.Replaced)
 	require.Equal(t, map[string]string{"a": "x"}, contents(t, filepath.Join(dst, "old")))
@@ -280,7 +281,7 @@ type backupCut struct {
 // copyTo copies to base/dst through disk.
 func (c *backupCut) copyTo(t testing.TB, base string, sys *fsys.FS) error {
 	o := sweepOptions(filepath.Join(c.dir, "src"), []string{filepath.Join(base, "dst")}, c.sync)
-	o.BackupDir, o.Policy, o.FS, o.checkEvery, o.DirtyWindow = "old/x", PolicyUpdate, sys, time.Hour, DirtyWindowOff
+	o.BackupDir, o.Policy, o.FS, o.checkEvery, o.DirtyWindow = "old/x", policy.Update, sys, time.Hour, DirtyWindowOff
 	return clean(Run(t.Context(), &o, &counters.Set{}))
 }
 
@@ -385,7 +386,7 @@ func TestBackupKilledAtEachOperation(t *testing.T) {
 		dst := filepath.Join(base, fmt.Sprint("dst", n))
 		write(t, dst, "d/a", []byte("old a"), longAgo)
 		o := sweepOptions(filepath.Join(base, "src"), []string{dst}, dest.SyncEnd)
-		o.BackupDir, o.Policy = "old", PolicyUpdate
+		o.BackupDir, o.Policy = "old", policy.Update
 		f := &faulty{}
 		f.armed.Store(true)
 		o.FS = &fsys.FS{Fault: f.from(n)}

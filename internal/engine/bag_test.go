@@ -23,6 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -106,12 +107,12 @@ func TestABagIsMadeWithSeveralHashesAtSeveralDestinations(t *testing.T) {
 // A complete bag is not changed, and what differs from it is a conflict.
 func TestACompleteBagIsNotChanged(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []Policy{PolicyDefault, PolicyAlways, PolicyUpdate, PolicyChecksum, PolicyProtect, PolicyNever} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Always, policy.Update, policy.Checksum, policy.Protect, policy.Never} {
 		dir := t.TempDir()
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		treetest.Create(t, src, payloadTree())
 		o := bagging(src, dst)
-		o.Policy = policy
+		o.Policy = chosen
 		runs(t, o)
 		before, err := regularFiles(dst)
 		require.NoError(t, err)
@@ -120,12 +121,12 @@ func TestACompleteBagIsNotChanged(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(src, "new", "file"), nil, 0o600))
 		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
-		require.Positive(t, s.Conflicts, policy)
-		require.Zero(t, s.Errors+s.Counts.Created+s.Counts.Replaced, policy)
+		require.Positive(t, s.Conflicts, chosen)
+		require.Zero(t, s.Errors+s.Counts.Created+s.Counts.Replaced, chosen)
 		after, err := regularFiles(dst)
 		require.NoError(t, err)
-		require.Equal(t, before, after, policy)
-		require.Empty(t, validate(dst), policy)
+		require.Equal(t, before, after, chosen)
+		require.Empty(t, validate(dst), chosen)
 	}
 }
 
@@ -337,7 +338,7 @@ func TestASourceThatIsABagIsValidatedCompletely(t *testing.T) {
 				return // what was copied would have to be removed or replaced first
 			}
 			o := bagging(src, dst)
-			o.Bag.Info, o.Policy = nil, PolicyAlways
+			o.Bag.Info, o.Policy = nil, policy.Always
 			runs(t, o)
 			require.Empty(t, validate(dst))
 		})

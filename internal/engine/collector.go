@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/lookup"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
@@ -76,17 +77,17 @@ type result struct {
 
 // targetResult is the outcome of one entry at one destination.
 type targetResult struct {
-	target   *target
-	done     outcome
-	existed  bool           // something had the name
-	conflict *conflictError // for outConflict
-	ignored  bool           // a file that the history of the destination leaves out
-	reason   string         // text for people; "" if the outcome needs no reason
-	content                 // for the manifest and the journal
-	name     string         // how the manifest lists the file
-	alias    string         // another spelling of name that the destination treats as equal; "" if there is none
-	each     bool           // the file was synced separately
-	backedUp bool           // the backup directory has the replaced file
+	target         *target
+	done           outcome
+	existed        bool             // something had the name
+	conflict       *policy.Conflict // for outConflict
+	ignored        bool             // a file that the history of the destination leaves out
+	reason         string           // text for people; "" if the outcome needs no reason
+	policy.Content                  // for the manifest and the journal
+	name           string           // how the manifest lists the file
+	alias          string           // another spelling of name that the destination treats as equal; "" if there is none
+	each           bool             // the file was synced separately
+	backedUp       bool             // the backup directory has the replaced file
 }
 
 // newCollector returns the collector of a run. The caller starts its goroutine.
@@ -162,7 +163,7 @@ func (c *collector) deliverEntry(f *result) {
 	for _, t := range f.targets {
 		e.Outcomes[t.target.Index] = outcomeNames[t.done]
 		if e.Digests == nil {
-			e.Digests = t.digests
+			e.Digests = t.Digests
 		}
 	}
 	c.opts.Each(e)
@@ -195,10 +196,10 @@ func (c *collector) account(f *result) {
 	var entry Counts // of this entry at all destinations
 	for _, t := range f.targets {
 		c.recordAt(f, t)
-		known = known || t.known
-		listed = listed || t.digests != nil
+		known = known || t.Known
+		listed = listed || t.Digests != nil
 		entry.add(t)
-		e := event.Event{Kind: event.Copied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.digests}
+		e := event.Event{Kind: event.Copied, Path: f.path, Target: t.target.Given, Entry: f.kind, Bytes: f.size, Action: outcomeNames[t.done], Reason: t.reason, Digests: t.Digests}
 		switch t.done {
 		case outCreated, outReplaced:
 			copied = true
@@ -245,10 +246,10 @@ func (c *collector) account(f *result) {
 // counts.
 func (c *collector) recordAt(f *result, t targetResult) {
 	at := &c.at[t.target.Index]
-	if t.fresh && !c.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
-		t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.digests}, t.each)
+	if t.Fresh && !c.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
+		t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.Digests}, t.each)
 	}
-	if t.digests != nil {
+	if t.Digests != nil {
 		at.toVerify.add(1, f.size)
 	}
 	if c.opts.Verify != VerifyOff && t.done.written() {
@@ -284,8 +285,8 @@ func (c *collector) recordEntry(f *result, t targetResult) {
 		return
 	}
 	records.Account(record.Outcome{
-		Path: t.name, Digests: t.digests, Size: f.size, Mtime: f.mtime.Sec,
-		Created: t.done == outCreated, Replaced: t.done == outReplaced || t.done == outLinked && t.existed, Failed: t.done == outNothing, Resumed: t.known, Line: t.line,
+		Path: t.name, Digests: t.Digests, Size: f.size, Mtime: f.mtime.Sec,
+		Created: t.done == outCreated, Replaced: t.done == outReplaced || t.done == outLinked && t.existed, Failed: t.done == outNothing, Resumed: t.Known, Line: t.Line,
 	})
 	if t.alias != "" { // an earlier manifest may list the file under its alias
 		records.Account(record.Outcome{Path: t.alias, Dropped: true})
@@ -320,7 +321,7 @@ func (c *collector) countPresent(f *result) {
 			t.target.Space.Created.Add(f.size)
 		}
 		if c.single {
-			at.digests = t.digests
+			at.digests = t.Digests
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -40,9 +41,9 @@ func (r *comparer) compare(e *entry) error {
 	}
 	for p := range e.in(stateComparing) { // each file only once
 		f := e.group.fileOf(p)
-		if f != nil && f.equal != nil && (f.equal.decision.suspect || !p.decision.suspect) {
+		if f != nil && f.equal != nil && (f.equal.decision.Suspect || !p.decision.Suspect) {
 			p.content = f.equal.content
-			p.startAction(e, p.decision.equal)
+			p.startAction(e, p.decision.Equal)
 		}
 	}
 	open := r.openExisting(e)
@@ -82,8 +83,8 @@ func (r *comparer) compare(e *entry) error {
 // compareInstead sends a transfer whose file was up to date by size and time back to
 // stateComparing.
 func (p *transfer) compareInstead() {
-	p.decision = p.decision.compareInstead()
-	p.content = content{}
+	p.decision = p.decision.CompareInstead()
+	p.content = policy.Content{}
 	p.become(stateComparing)
 }
 
@@ -99,7 +100,7 @@ func (r *comparer) openExisting(e *entry) (open []*comparison) {
 		}
 		c := &comparison{transfer: p, file: f, regular: info.Kind == fsys.Regular}
 		c.differs = !c.regular || info.Size != e.Meta.Info.Size
-		if p.decision.suspect && (!c.differs || p.decision.replacePartial) {
+		if p.decision.Suspect && (!c.differs || p.decision.ReplacePartial) {
 			// The page cache and the device may hold different data after an interrupted run.
 			// A file whose data did not reach the device, or that the device cannot return, is
 			// copied again.
@@ -120,28 +121,28 @@ func (r *comparer) openExisting(e *entry) (open []*comparison) {
 func (r *comparer) endComparison(e *entry, c *comparison, broken bool) error {
 	p := c.transfer
 	switch {
-	case c.err != nil && !p.decision.replacesUnreadable(c.err):
+	case c.err != nil && !p.decision.ReplacesUnreadable(c.err):
 		return inStage(failure.StageRead, c.err)
-	case p.decision.damaged(e.digests) && c.differs:
-		p.startAction(e, actReplace)
+	case p.decision.Damaged(e.digests) && c.differs:
+		p.startAction(e, policy.Replace)
 		return nil
-	case p.decision.replacePartial && c.differs:
-		act := p.decision.different
+	case p.decision.ReplacePartial && c.differs:
+		act := p.decision.Different
 		lossless, err := r.isPartialCopy(e, c)
 		if lossless {
-			act = actReplace
+			act = policy.Replace
 		}
 		if err == nil {
 			p.startAction(e, act)
 		}
 		return inStage(failure.StageRead, err)
 	case c.differs || c.err != nil:
-		p.decision.unreadable = c.err != nil
-		if c.err != nil && !p.decision.suspect { // the device may be failing
+		p.decision.Unreadable = c.err != nil
+		if c.err != nil && !p.decision.Suspect { // the device may be failing
 			err := fmt.Errorf("its content cannot be read, so it is replaced: %w", c.err)
 			r.report(event.OfFile(event.Warning, e.Path, p.target.Given, failure.StageRead, err))
 		}
-		p.startAction(e, p.decision.different)
+		p.startAction(e, p.decision.Different)
 		return nil
 	case broken:
 		return dest.ErrReported
@@ -150,28 +151,17 @@ func (r *comparer) endComparison(e *entry, c *comparison, broken bool) error {
 	if err := p.syncKept(c.file); err != nil {
 		return inStage(failure.StageSync, err)
 	}
-	if p.decision.equal == actKeep {
+	if p.decision.Equal == policy.Keep {
 		if err := r.accepts(e, p, e.digests, false); err != nil {
 			return err
 		}
 	}
-	p.content = content{digests: e.digests, fresh: true}
+	p.content = policy.Content{Digests: e.digests, Fresh: true}
 	if f := e.group.fileOf(p); f != nil {
 		f.equal = p
 	}
-	p.startAction(e, p.decision.equal)
+	p.startAction(e, p.decision.Equal)
 	return nil
-}
-
-// damaged reports whether an earlier manifest lists the file with the digests of the source. If
-// the file differs from the source, it was then damaged after that manifest was written.
-func (d *decision) damaged(source hash.Digests) bool {
-	for i, digest := range d.line {
-		if digest != nil && (source == nil || !bytes.Equal(digest, source[i])) {
-			return false
-		}
-	}
-	return d.line.Any()
 }
 
 // isPartialCopy reports whether every byte of the destination's file is zero or equals the byte of
@@ -230,7 +220,7 @@ type comparison struct {
 // needsMore reports whether the comparison needs the rest of the source. It does as long as the file
 // does not differ, and if an earlier manifest line has to be compared with the source's digests.
 func (c *comparison) needsMore() bool {
-	return c.err == nil && (!c.differs || c.transfer.decision.line.Any())
+	return c.err == nil && (!c.differs || c.transfer.decision.Line.Any())
 }
 
 // read reads the destination's file at the offset off into buf, and compares it with want, the

@@ -7,6 +7,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // This file has the steps of copying one entry, from top to bottom. Each step takes the
@@ -56,9 +57,9 @@ func (r *copier) decideOne(e *entry, p *transfer) error {
 		return inStage(failure.StageCreate, err)
 	}
 	e.group.addFile(p)
-	p.observed, p.decision = o, decide(o)
-	p.content = p.decision.content
-	p.startAction(e, p.decision.act)
+	p.observed, p.decision = o, policy.Decide(o)
+	p.content = p.decision.Content
+	p.startAction(e, p.decision.Act)
 	if e.Kind == fsys.Irregular && p.open() {
 		return inStage(failure.StageCreate, errors.New("a special file of an unknown kind cannot be copied"))
 	}
@@ -78,9 +79,9 @@ func (r *copier) replaceShared(e *entry) error {
 		shares = shares || err == nil && r.givesRights(e, p)
 		switch {
 		case !shares:
-		case r.opts.Policy == PolicyProtect && e.Kind == fsys.Regular && !p.content.fresh:
+		case r.opts.Policy == policy.Protect && e.Kind == fsys.Regular && !p.content.Fresh:
 			p.compareInstead()
-			p.decision.equal = actReplace
+			p.decision.Equal = policy.Replace
 		default:
 			p.become(stateMoving)
 		}
@@ -128,7 +129,7 @@ func (r *copier) move(e *entry) error {
 // keep digests of an earlier run is compared if this run has computed other ones.
 func (r *copier) keepAll(e *entry) error {
 	for p := range e.in(stateKeeping) {
-		if e.contradicts(p.content.digests) {
+		if e.contradicts(p.content.Digests) {
 			p.compareInstead()
 		}
 	}

@@ -76,11 +76,11 @@ func (o *runReport) actions() (list []string) {
 // A dry run reports for each entry just what the run then does, and counts the same.
 func TestADryRunReportsWhatTheRunDoes(t *testing.T) {
 	t.Parallel()
-	for _, policy := range allPolicies() {
+	for _, chosen := range allPolicies() {
 		for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {
 			src, dst := differences(t)
 			o := options(src, dst)
-			o.Policy, o.Hashes, o.Workers = policy, hashes, 1
+			o.Policy, o.Hashes, o.Workers = chosen, hashes, 1
 			o.DryRun = true
 			before := look(t, dst)
 			dry := runReported(t, o)
@@ -88,7 +88,7 @@ func TestADryRunReportsWhatTheRunDoes(t *testing.T) {
 			o.DryRun = false
 			wet := runReported(t, o)
 			require.Zero(t, wet.summary.Errors)
-			require.Equal(t, wet.actions(), dry.actions(), "policy %s, %v", policy, hashes)
+			require.Equal(t, wet.actions(), dry.actions(), "policy %s, %v", chosen, hashes)
 			require.Equal(t, wet.summary.Counts, dry.summary.Counts)
 			require.Equal(t, wet.summary.Conflicts, dry.summary.Conflicts)
 			require.Equal(t, wet.summary.Skipped, dry.summary.Skipped)

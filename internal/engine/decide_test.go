@@ -16,10 +16,11 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
-func allPolicies() []Policy {
-	return []Policy{PolicyDefault, PolicyNever, PolicyAlways, PolicyUpdate, PolicyChecksum, PolicyProtect}
+func allPolicies() []policy.Policy {
+	return []policy.Policy{policy.Default, policy.Never, policy.Always, policy.Update, policy.Checksum, policy.Protect}
 }
 
 // situation is a state of the destination, with the decision of each overwrite policy.
@@ -61,22 +62,22 @@ func situations() []situation {
 }
 
 // spell writes a decision as one word. "?a:b" compares: a if the content is equal, b if not.
-func spell(d decision) string {
-	names := map[action]string{
-		actCreate: "create", actReplace: "replace", actKeep: "keep", actLeave: "leave", actConflict: "conflict",
+func spell(d policy.Decision) string {
+	names := map[policy.Action]string{
+		policy.Create: "create", policy.Replace: "replace", policy.Keep: "keep", policy.Leave: "leave", policy.LeaveConflict: "conflict",
 	}
-	if d.act == actCompare {
-		return "?" + names[d.equal] + ":" + names[d.different]
+	if d.Act == policy.Compare {
+		return "?" + names[d.Equal] + ":" + names[d.Different]
 	}
-	return names[d.act]
+	return names[d.Act]
 }
 
 // observed returns the observation of a situation.
-func (s *situation) observed(o Options) observation {
+func (s *situation) observed(o Options) policy.Observation {
 	r := &run{}
 	r.opts = &o
 	seen := r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: 1}}, s.src, s.have)
-	seen.sameNode = s.sameNode
+	seen.SameNode = s.sameNode
 	return seen
 }
 
@@ -99,63 +100,63 @@ var afterInterruption = map[string]struct{ listed, suspectSameSize, suspectOther
 func TestDecideEveryCombination(t *testing.T) {
 	t.Parallel()
 	line, listed := hash.Digests{{1}}, hash.Digests{{2}}
-	journals := map[string]journalView{
-		"none": {}, "listed": {listed: true, digests: listed}, "listed, no hash": {listed: true},
-		"suspect": {suspect: true},
+	journals := map[string]policy.JournalView{
+		"none": {}, "listed": {Listed: true, Digests: listed}, "listed, no hash": {Listed: true},
+		"suspect": {Suspect: true},
 	}
 	cases := 0
 	for _, s := range situations() {
-		for i, policy := range allPolicies() {
+		for i, chosen := range allPolicies() {
 			word := strings.Fields(s.want)[i]
 			files := s.src.Kind == fsys.Regular && s.have.Kind == fsys.Regular
 			for what, journal := range journals {
 				for _, lineIs := range []string{"none", "meets", "contradicts"} {
 					for bits := range 4 {
 						hashing, ours := bits&1 != 0, bits&2 != 0
-						name := fmt.Sprint(s.name, "/", policy, "/journal ", what, "/line ", lineIs, "/", hashing, ours)
-						o := s.observed(Options{Policy: policy})
-						o.hashing, o.ours, o.journal = hashing, ours, journal
+						name := fmt.Sprint(s.name, "/", chosen, "/journal ", what, "/line ", lineIs, "/", hashing, ours)
+						o := s.observed(Options{Policy: chosen})
+						o.Hashing, o.Ours, o.Journal = hashing, ours, journal
 						if lineIs != "none" {
-							o.line, o.lineHolds = line, lineIs == "meets"
+							o.Line, o.LineHolds = line, lineIs == "meets"
 						}
 
-						want, known := word, content{}
-						suspect := files && journal.suspect && !ours
+						want, known := word, policy.Content{}
+						suspect := files && journal.Suspect && !ours
 						switch {
 						case ours:
 							want = "replace"
-						case files && journal.listed:
-							want, known = afterInterruption[word].listed, content{digests: journal.digests, known: true}
-						case suspect && policy == PolicyProtect:
+						case files && journal.Listed:
+							want, known = afterInterruption[word].listed, policy.Content{Digests: journal.Digests, Known: true}
+						case suspect && chosen == policy.Protect:
 							want = "?keep:conflict"
 						case suspect && s.src.Size == s.have.Size:
 							want = afterInterruption[word].suspectSameSize
 						case suspect:
 							want = afterInterruption[word].suspectOtherSize
 						case files && hashing && word == "keep" && lineIs == "meets":
-							known.digests = line
+							known.Digests = line
 						case files && hashing && word == "keep":
 							want = "?keep:conflict"
 						}
 
-						d := decide(o)
+						d := policy.Decide(o)
 						require.NotEmpty(t, want, name)
 						require.Equal(t, want, spell(d), name)
-						require.Equal(t, known, d.content, name)
-						require.Equal(t, strings.Contains(want, "conflict"), d.conflict != nil, name)
+						require.Equal(t, known, d.Content, name)
+						require.Equal(t, strings.Contains(want, "conflict"), d.Conflict != nil, name)
 						if suspect && strings.HasPrefix(want, "?") {
-							require.True(t, d.suspect, name)
+							require.True(t, d.Suspect, name)
 						} else if strings.HasPrefix(want, "?") {
-							require.False(t, d.suspect, name)
+							require.False(t, d.Suspect, name)
 						}
-						require.Equal(t, suspect && policy == PolicyProtect, d.replacePartial, name)
+						require.Equal(t, suspect && chosen == policy.Protect, d.ReplacePartial, name)
 						if want == "leave" {
-							require.Equal(t, suspect, d.suspect, "a warning: "+name)
+							require.Equal(t, suspect, d.Suspect, "a warning: "+name)
 						}
-						if files && want == "?keep:conflict" && word == "keep" && !suspect && policy != PolicyProtect {
-							require.Equal(t, o.line, d.line, name)
-						} else if policy == PolicyProtect {
-							require.Nil(t, d.line, "a damaged file is not replaced: "+name)
+						if files && want == "?keep:conflict" && word == "keep" && !suspect && chosen != policy.Protect {
+							require.Equal(t, o.Line, d.Line, name)
+						} else if chosen == policy.Protect {
+							require.Nil(t, d.Line, "a damaged file is not replaced: "+name)
 						}
 						cases++
 					}
@@ -164,29 +165,29 @@ func TestDecideEveryCombination(t *testing.T) {
 		}
 	}
 	require.Equal(t, 19*6*4*3*4, cases)
-	require.Equal(t, "create", spell(decide(observation{})), "nothing has the name")
-	require.Equal(t, "create", spell(decide(observation{ours: true})), "nor is it there any more")
+	require.Equal(t, "create", spell(policy.Decide(policy.Observation{})), "nothing has the name")
+	require.Equal(t, "create", spell(policy.Decide(policy.Observation{Ours: true})), "nor is it there any more")
 }
 
 // The policies of SPEC without anything else, by situation.
 func TestDecideByPolicy(t *testing.T) {
 	t.Parallel()
 	for _, s := range situations() {
-		for i, policy := range allPolicies() {
-			t.Run(s.name+"/"+policy.String(), func(t *testing.T) {
-				d := decide(s.observed(Options{Policy: policy}))
+		for i, chosen := range allPolicies() {
+			t.Run(s.name+"/"+chosen.String(), func(t *testing.T) {
+				d := policy.Decide(s.observed(Options{Policy: chosen}))
 				require.Equal(t, strings.Fields(s.want)[i], spell(d))
-				if d.conflict == nil {
+				if d.Conflict == nil {
 					return
 				}
-				require.NotEmpty(t, d.conflict.Error())
+				require.NotEmpty(t, d.Conflict.Error())
 				if s.have.Kind == fsys.Directory {
-					require.Equal(t, PolicyDefault, d.conflict.hint, "no policy replaces a directory")
+					require.Equal(t, policy.Default, d.Conflict.By, "no policy replaces a directory")
 					return
 				}
 				// The advice must be true: that policy replaces.
-				advised := decide(s.observed(Options{Policy: d.conflict.hint}))
-				require.Equal(t, actReplace, advised.act)
+				advised := policy.Decide(s.observed(Options{Policy: d.Conflict.By}))
+				require.Equal(t, policy.Replace, advised.Act)
 			})
 		}
 	}
@@ -199,27 +200,27 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 	for _, c := range []struct {
 		granularity int64
 		have        fsys.Time
-		want        action
+		want        policy.Action
 	}{
-		{1, fsys.Time{Sec: 101, Nsec: 999_999_999}, actKeep},
-		{1, fsys.Time{Sec: 101, Nsec: 999_999_998}, actReplace},
-		{100, fsys.Time{Sec: 101, Nsec: 999_999_900}, actKeep},
-		{100, fsys.Time{Sec: 101, Nsec: 999_999_899}, actReplace},
-		{1e9, fsys.Time{Sec: 101}, actKeep},
-		{1e9, fsys.Time{Sec: 100}, actReplace},
-		{2e9, fsys.Time{Sec: 100}, actKeep},
-		{2e9, fsys.Time{Sec: 102}, actKeep},
-		{2e9, fsys.Time{Sec: 98}, actReplace},
+		{1, fsys.Time{Sec: 101, Nsec: 999_999_999}, policy.Keep},
+		{1, fsys.Time{Sec: 101, Nsec: 999_999_998}, policy.Replace},
+		{100, fsys.Time{Sec: 101, Nsec: 999_999_900}, policy.Keep},
+		{100, fsys.Time{Sec: 101, Nsec: 999_999_899}, policy.Replace},
+		{1e9, fsys.Time{Sec: 101}, policy.Keep},
+		{1e9, fsys.Time{Sec: 100}, policy.Replace},
+		{2e9, fsys.Time{Sec: 100}, policy.Keep},
+		{2e9, fsys.Time{Sec: 102}, policy.Keep},
+		{2e9, fsys.Time{Sec: 98}, policy.Replace},
 	} {
 		r := &run{}
-		r.opts = &Options{Policy: PolicyUpdate}
+		r.opts = &Options{Policy: policy.Update}
 		have := fsys.Info{Kind: fsys.Regular, Size: 5, Mtime: c.have}
-		d := decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
-		require.Equal(t, c.want, d.act, "%+v", c)
-		if c.want == actKeep { // also with another size, the existing file does not count as newer
-			r.opts.Policy, have.Size = PolicyDefault, 6
-			d = decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
-			require.Equal(t, actReplace, d.act, "%+v", c)
+		d := policy.Decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
+		require.Equal(t, c.want, d.Act, "%+v", c)
+		if c.want == policy.Keep { // also with another size, the existing file does not count as newer
+			r.opts.Policy, have.Size = policy.Default, 6
+			d = policy.Decide(r.observationOf(&dest.FileSystem{Store: metadata.Store{Granularity: c.granularity}}, src, have))
+			require.Equal(t, policy.Replace, d.Act, "%+v", c)
 		}
 	}
 }
@@ -229,7 +230,7 @@ func TestDecideAtTheDestinationsGranularity(t *testing.T) {
 func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	needsSymlinks(t)
-	for _, policy := range allPolicies() {
+	for _, chosen := range allPolicies() {
 		dir := t.TempDir()
 		src, dst := filepath.Join(dir, "src"), filepath.Join(dir, "dst")
 		for _, in := range []string{src, dst} {
@@ -245,13 +246,13 @@ func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
 			}
 			return nil
 		})
-		s, err := Run(t.Context(), &Options{Source: src, Targets: []string{dst}, Policy: policy, FS: sys, Workers: 1}, &counters.Set{})
+		s, err := Run(t.Context(), &Options{Source: src, Targets: []string{dst}, Policy: chosen, FS: sys, Workers: 1}, &counters.Set{})
 		require.NoError(t, err)
-		if policy == PolicyNever {
+		if chosen == policy.Never {
 			require.Zero(t, s.Errors)
 			require.Equal(t, 1, readings)
 		} else {
-			require.EqualValues(t, 1, s.Errors, policy)
+			require.EqualValues(t, 1, s.Errors, chosen)
 		}
 	}
 }

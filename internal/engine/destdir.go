@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -131,9 +132,9 @@ func (dd *destDir) prepare(r *placer) destState {
 	}
 	defer dd.parent.handle.Release()
 	dir, err := dd.enter(r, up)
-	var conflict *conflictError
+	var conflict *policy.Conflict
 	switch {
-	case errors.As(err, &conflict) && r.opts.Policy == PolicyNever && t.records.Claim(dd.src.Path()).Sealed == nil:
+	case errors.As(err, &conflict) && r.opts.Policy == policy.Never && t.records.Claim(dd.src.Path()).Sealed == nil:
 		if r.rules.completes { // several tasks may find the same directory: only the merge counts it
 			r.collector.messages <- message{result: &result{path: dd.src.Path(), targets: []targetResult{{target: t, done: outLeft}}}}
 		}
@@ -257,10 +258,10 @@ func (dd *destDir) replaceLink(r *placer, up *fsys.Dir, name string) (*fsys.Dir,
 		return nil, err
 	}
 	if have.Kind != fsys.Symlink {
-		return nil, &conflictError{why: "a " + have.Kind.String() + " is in the way of the directory, so nothing in it was copied"}
+		return nil, &policy.Conflict{Why: "a " + have.Kind.String() + " is in the way of the directory, so nothing in it was copied"}
 	}
-	if r.opts.Policy != PolicyAlways {
-		return nil, &conflictError{why: "a symbolic link is in the way of the directory, so nothing in it was copied", hint: PolicyAlways}
+	if r.opts.Policy != policy.Always {
+		return nil, &policy.Conflict{Why: "a symbolic link is in the way of the directory, so nothing in it was copied", By: policy.Always}
 	}
 	if r.opts.DryRun {
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -45,17 +46,17 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 	}
 	write(t, src, "e", treetest.Pattern(resume.LeastPartial+9<<20, 7), since)
 	var resumedFiles, resumedBytes, differ int64
-	policies := []Policy{PolicyDefault, PolicyProtect, PolicyNever, PolicyAlways}
+	policies := []policy.Policy{policy.Default, policy.Protect, policy.Never, policy.Always}
 	for n := int64(100); n < 600; n += 53 {
 		tried := policies // by each policy in the long form, otherwise by one and then the next
 		if !everyInstant() {
 			tried = policies[n%4:][:1]
 		}
-		for _, policy := range tried {
+		for _, chosen := range tried {
 			dst := filepath.Join(treetest.MemoryDir(t), "dst")
 			write(t, dst, "d1/f", []byte("old"), longAgo)
 			o := sweepOptions(src, []string{dst}, dest.SyncEnd)
-			o.Policy, o.DirtyWindow, o.BlockSize = policy, DirtyWindowOff, 256<<10
+			o.Policy, o.DirtyWindow, o.BlockSize = chosen, DirtyWindowOff, 256<<10
 			ctx, cancel := context.WithCancel(t.Context())
 			first := o
 			first.FS = &fsys.FS{Fault: faultfs.OnIndex(n, func(fsys.Call) error { cancel(); return nil })}
@@ -72,7 +73,7 @@ func TestDryRunReadsTheJournal(t *testing.T) {
 			require.Equal(t, before, look(t, dst), "a dry run changes nothing")
 			o.DryRun = false
 			real := runReported(t, o)
-			require.Equal(t, deeds(real.events), deeds(dry.events), "stopped at operation %d, policy %s", n, policy)
+			require.Equal(t, deeds(real.events), deeds(dry.events), "stopped at operation %d, policy %s", n, chosen)
 			require.Equal(t, real.summary.Counts, dry.summary.Counts)
 			require.Equal(t, real.summary.Bytes, dry.summary.Bytes)
 			require.Equal(t, real.summary.ResumedFiles, dry.summary.ResumedFiles)

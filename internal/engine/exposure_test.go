@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -111,7 +112,7 @@ func TestNothingIsExposedBeforeItsFinalMode(t *testing.T) {
 		return err
 	})
 	o := options(src, dst)
-	o.Policy, o.Workers, o.Verify = PolicyAlways, 1, VerifyDest
+	o.Policy, o.Workers, o.Verify = policy.Always, 1, VerifyDest
 	o.FS = sys
 	s, err := Run(t.Context(), &o, &counters.Set{})
 	require.NoError(t, err)

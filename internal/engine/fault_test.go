@@ -22,6 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -331,7 +332,7 @@ func sweep(t *testing.T, sync dest.SyncMode, excused map[string]bool) {
 				continue // the other dest.SyncMode has nearly the same operations
 			}
 			chosen++
-			for turn, after := range []Policy{PolicyDefault, PolicyAlways} {
+			for turn, after := range []policy.Policy{policy.Default, policy.Always} {
 				if !every && turn != chosen%2 {
 					continue
 				}

@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -146,7 +147,7 @@ const (
 
 // linkOracle judges a copy of hard links by the rules of docs/overwriting.md.
 type linkOracle struct {
-	policy   Policy
+	policy   policy.Policy
 	hashing  bool
 	src, dst map[string]linkFile // before the run
 	lines    map[string]string   // of the destination, before the run
@@ -157,22 +158,22 @@ func (o *linkOracle) policyOf(name string) linkVerdict {
 	want := o.src[name]
 	have, exists := o.dst[name]
 	sameSize, sameTime, same := len(have.content) == len(want.content), have.mtime.Equal(want.mtime), have.content == want.content
-	cautious := o.policy == PolicyDefault || o.policy == PolicyProtect
+	cautious := o.policy == policy.Default || o.policy == policy.Protect
 	switch {
 	case !exists:
 		return isMoved
-	case o.policy == PolicyNever:
+	case o.policy == policy.Never:
 		return isLeft
-	case o.policy == PolicyAlways:
+	case o.policy == policy.Always:
 		return isMoved
-	case o.policy != PolicyChecksum && sameSize && sameTime:
+	case o.policy != policy.Checksum && sameSize && sameTime:
 		if o.hashing && o.lines[name] == "" {
 			return o.compare(name)
 		}
 		return isSkipped
-	case o.policy != PolicyUpdate && same:
+	case o.policy != policy.Update && same:
 		return isEqual
-	case o.policy == PolicyProtect, cautious && have.mtime.After(want.mtime):
+	case o.policy == policy.Protect, cautious && have.mtime.After(want.mtime):
 		return isConflict
 	}
 	return isMoved
@@ -183,7 +184,7 @@ func (o *linkOracle) compare(name string) linkVerdict {
 	switch {
 	case o.dst[name].content == o.src[name].content:
 		return isEqual
-	case o.policy != PolicyProtect && o.lines[name] == sha(o.src[name].content):
+	case o.policy != policy.Protect && o.lines[name] == sha(o.src[name].content):
 		return isMoved // it is damaged
 	}
 	return isConflict
@@ -254,7 +255,7 @@ func (o *linkOracle) check(t require.TestingT, have map[string]linkFile, lines m
 				require.True(t, now.same(have[other]), "%s and %s are one file", name, other)
 			}
 		}
-		if o.policy == PolicyNever || o.policy == PolicyAlways {
+		if o.policy == policy.Never || o.policy == policy.Always {
 			for other, was := range o.dst {
 				require.False(t, was.same(now), "%s is a link of the old file %s", name, other)
 			}
@@ -365,7 +366,7 @@ func judgeLinks(t *rapid.T, o Options, src, dst, twin linkTree) {
 	lines := dst.lines(t)
 	again := runLinks(t, o)
 	require.Equal(t, lines, dst.lines(t), "a repetition")
-	if o.Policy != PolicyAlways {
+	if o.Policy != policy.Always {
 		require.True(t, maps.EqualFunc(have, dst.state(t), linkFile.equal), "a repetition changes nothing")
 		require.Zero(t, again.counts[0], "a repetition copies nothing")
 		require.Zero(t, again.counts[1], "a repetition links nothing")

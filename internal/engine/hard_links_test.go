@@ -17,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -25,12 +26,12 @@ import (
 // source has become links to it.
 func TestNamesOfOneFileStayOneFileWhenTheMetadataChanges(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyProtect} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Update, policy.Checksum, policy.Protect} {
 		for name, change := range map[string]func(path string) error{
 			"time": func(path string) error { return os.Chtimes(path, time.Time{}, time.Now()) },
 			"mode": func(path string) error { return os.Chmod(path, 0o444) },
 		} {
-			t.Run(policy.String()+" "+name, func(t *testing.T) {
+			t.Run(chosen.String()+" "+name, func(t *testing.T) {
 				t.Parallel()
 				base := treetest.MemoryDir(t)
 				src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
@@ -49,7 +50,7 @@ func TestNamesOfOneFileStayOneFileWhenTheMetadataChanges(t *testing.T) {
 				want, err := os.Stat(outside)
 				require.NoError(t, err)
 
-				o.Policy = policy
+				o.Policy = chosen
 				summary, err := Run(t.Context(), &o, new(counters.Set))
 				require.NoError(t, err)
 				require.Zero(t, summary.Errors)
@@ -87,14 +88,14 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 		require.NoError(t, err)
 		return string(content)
 	}
-	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyUpdate} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Protect, policy.Update} {
 		for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {
 			for _, damaged := range names {
 				for _, touched := range append([]string{""}, names...) {
 					if touched == damaged {
 						continue
 					}
-					t.Run(fmt.Sprint(policy, " ", len(hashes), " hashes, damaged ", damaged, ", touched ", touched), func(t *testing.T) {
+					t.Run(fmt.Sprint(chosen, " ", len(hashes), " hashes, damaged ", damaged, ", touched ", touched), func(t *testing.T) {
 						t.Parallel()
 						base := treetest.MemoryDir(t)
 						src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
@@ -102,7 +103,7 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 						right := treetest.File("right", pair, treetest.Mtime(at))
 						treetest.Create(t, src, treetest.Dir{"a": right, "d": treetest.Dir{"b": right, "c": right}, "e": right})
 						o := options(src, dst)
-						o.Policy, o.Hashes, o.Workers = policy, hashes, 1
+						o.Policy, o.Hashes, o.Workers = chosen, hashes, 1
 						_, err := Run(t.Context(), &o, new(counters.Set))
 						require.NoError(t, err)
 						replace := func(name, content string, mtime time.Time) {
@@ -128,7 +129,7 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 							}
 							return summary
 						}
-						if policy != PolicyUpdate || touched == "" { // otherwise the touched file is replaced
+						if chosen != policy.Update || touched == "" { // otherwise the touched file is replaced
 							require.Zero(t, check().Conflicts)
 							require.Equal(t, "wrong", read(t, filepath.Join(dst, damaged)))
 						}
@@ -139,7 +140,7 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 						if read(t, filepath.Join(dst, damaged)) == "wrong" {
 							kept = 1
 						} else {
-							require.NotEqual(t, PolicyProtect, policy)
+							require.NotEqual(t, policy.Protect, chosen)
 						}
 						require.EqualValues(t, kept, summary.Conflicts)
 						var files []os.FileInfo // that differ
@@ -178,7 +179,7 @@ func TestLinksAfterAKill(t *testing.T) {
 			dst := filepath.Join(base, fmt.Sprintf("%d-%d", len(hashes), n))
 			var calls atomic.Int64
 			o := options(src, dst)
-			o.Policy, o.Hashes, o.Workers = PolicyNever, hashes, 1
+			o.Policy, o.Hashes, o.Workers = policy.Never, hashes, 1
 			o.FS = faultfs.New(func(fsys.Op, string) error {
 				if calls.Add(1) >= n { // everything fails from here on, so nothing is cleaned up
 					return killed

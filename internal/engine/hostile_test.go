@@ -17,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -55,7 +56,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 						o := sweepOptions(src, []string{dst}, dest.SyncFile)
 						o.Verify = VerifyFull
 						if nth%2 == 1 {
-							o.Policy = PolicyAlways
+							o.Policy = policy.Always
 						}
 						sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 						o.FS = sys
@@ -97,8 +98,8 @@ func TestExchangedForAFileOutside(t *testing.T) {
 	hostileTree(t, src)
 	runs := 0
 	for i, victim := range []string{"a", "d/b", "d/big", "d/e/c", "links/one", "d/fifo", "d/symlink"} {
-		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyAlways} {
-			t.Run(victim+" "+policy.String(), func(t *testing.T) {
+		for _, chosen := range []policy.Policy{policy.Default, policy.Update, policy.Always} {
+			t.Run(victim+" "+chosen.String(), func(t *testing.T) {
 				once := func(nth int, brief bool, only string) (seen int) {
 					runs++
 					filled(t, dst)
@@ -116,7 +117,7 @@ func TestExchangedForAFileOutside(t *testing.T) {
 					a := &treetest.Attack{Victim: filepath.Join(dst, victim), Bait: filepath.Join(dir, "bait"), Nth: nth, Brief: brief, Only: only}
 					require.NoError(t, os.Link(twin, a.Bait))
 					o := sweepOptions(src, []string{dst}, dest.SyncNone)
-					o.Policy = policy
+					o.Policy = chosen
 					sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
 					o.FS = sys
 					out := watched(t, o)
@@ -164,8 +165,8 @@ func TestLinkedToAFileOutside(t *testing.T) {
 		if name == "owner" && !fsys.Privileged() {
 			continue
 		}
-		for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyAlways} {
-			t.Run(name+" "+policy.String(), func(t *testing.T) {
+		for _, chosen := range []policy.Policy{policy.Default, policy.Update, policy.Checksum, policy.Always} {
+			t.Run(name+" "+chosen.String(), func(t *testing.T) {
 				for _, at := range []string{dst, twins} {
 					hostileTree(t, at)
 					defer treetest.Remove(t, at)
@@ -177,7 +178,7 @@ func TestLinkedToAFileOutside(t *testing.T) {
 				require.NoError(t, os.Link(twin, filepath.Join(dst, "links/one")))
 				was, attributes := stateOf(t, twin), attributesOf(t, twin)
 				o := sweepOptions(src, []string{dst}, dest.SyncNone)
-				o.Policy = policy
+				o.Policy = chosen
 				out := watched(t, o)
 				require.Zero(t, out.summary.Errors, "%s", out)
 				require.Equal(t, was, stateOf(t, twin))
@@ -284,7 +285,7 @@ func TestExchangedAfterItWasMade(t *testing.T) {
 					return nil
 				})
 				o := sweepOptions(src, []string{dst}, dest.SyncNone)
-				o.Policy = PolicyAlways
+				o.Policy = policy.Always
 				o.FS = sys
 				out := watched(t, o)
 				require.True(t, put)

@@ -44,7 +44,7 @@ func (r *copier) givesRights(e *entry, p *transfer) bool {
 // keep finishes a transfer whose file has the source's content. It brings the metadata up to
 // date, once if several names of a group are this file.
 func (r *copier) keep(e *entry, p *transfer) error {
-	res := targetResult{done: outUpToDate, content: p.content}
+	res := targetResult{done: outUpToDate, Content: p.content}
 	f := e.group.fileOf(p)
 	if f == nil || !f.refreshed {
 		e.activity.At(p.target.Place())

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -28,8 +29,8 @@ func TestTheSmallestPoolDoesNotDeadlock(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				o := options(src, threeTargets(treetest.MemoryDir(t))...)
 				o.Workers, o.QueueSize, o.Memory, o.Hashes = workers, queue, 1, hash.Algorithms()
-				for _, policy := range []Policy{PolicyDefault, PolicyChecksum} { // the second run compares
-					o.Policy = policy
+				for _, chosen := range []policy.Policy{policy.Default, policy.Checksum} { // the second run compares
+					o.Policy = chosen
 					s, err := Run(t.Context(), &o, &counters.Set{})
 					require.NoError(t, err)
 					require.Zero(t, s.Errors)

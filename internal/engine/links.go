@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -284,7 +285,7 @@ func (r *copier) note(e *entry) {
 // equalsSource reports whether this run, or the journal of an interrupted one, has shown that the
 // existing file equals the source.
 func (p *transfer) equalsSource(e *entry) bool {
-	return e.Kind != fsys.Regular || p.content.fresh || p.content.known
+	return e.Kind != fsys.Regular || p.content.Fresh || p.content.Known
 }
 
 // compareSkipped compares the files that were skipped by size and time, if the run creates or
@@ -332,9 +333,9 @@ func (e *entry) mayLinkTo(l *primary) bool {
 // digests returns the digests of the primary's content.
 func (l *primary) digests() hash.Digests {
 	if l.name.state == stateFinished {
-		return l.name.result.digests
+		return l.name.result.Digests
 	}
-	return l.name.content.digests
+	return l.name.content.Digests
 }
 
 // linkTo makes the transfer's name a link of the primary, and finishes the transfer. If the file
@@ -344,7 +345,7 @@ func (r *copier) linkTo(e *entry, p *transfer, l *primary) error {
 	if err := r.accepts(e, p, digests, true); err != nil || !p.open() {
 		return err
 	}
-	linked := targetResult{done: outLinked, content: content{digests: digests, fresh: e.Kind == fsys.Regular}}
+	linked := targetResult{done: outLinked, Content: policy.Content{Digests: digests, Fresh: e.Kind == fsys.Regular}}
 	if r.opts.DryRun {
 		err := r.keepOld(p)
 		p.finish(linked)

@@ -22,6 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -240,7 +241,7 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mtime(before)), // which is up to date
 		}},
 		"an earlier manifest": {earlier: true},
-		"policy never":        {earlier: true, change: func(c *mergeCase) { c.opts.Policy = PolicyNever }},
+		"policy never":        {earlier: true, change: func(c *mergeCase) { c.opts.Policy = policy.Never }},
 		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
 		"filters": {change: func(c *mergeCase) {
 			c.opts.Filter = &filter.List{}
@@ -256,10 +257,10 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 		"absence is allowed":  {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestPresent }},
 		"a link in the way":   {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
 		"policy never, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}, change: func(c *mergeCase) {
-			c.opts.Policy = PolicyNever
+			c.opts.Policy = policy.Never
 		}},
 		"policy always, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere")}, change: func(c *mergeCase) {
-			c.opts.Policy, c.opts.Preserve = PolicyAlways, metadata.PreserveTimes
+			c.opts.Policy, c.opts.Preserve = policy.Always, metadata.PreserveTimes
 		}},
 		"a backup directory": {old: treetest.Dir{"B": treetest.File("old", treetest.Mtime(longAgo))}, change: func(c *mergeCase) {
 			c.opts.BackupDir = "kept"

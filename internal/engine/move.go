@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -201,7 +202,7 @@ func (r *mover) commit(e *entry, p *transfer) error {
 	if err != nil {
 		return inStage(failure.StageCommit, err)
 	}
-	p.finish(targetResult{done: p.created(), content: content{digests: e.digests, fresh: true}})
+	p.finish(targetResult{done: p.created(), Content: policy.Content{Digests: e.digests, Fresh: true}})
 	p.forget()
 	r.addUnwritten(e, p)
 	return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // Options describe a copy: its source, its destinations, and the settings of the command line.
@@ -29,7 +30,7 @@ type Options struct {
 
 	Bag *BagOptions // makes each destination a BagIt bag; nil for plain directories
 
-	Policy    Policy
+	Policy    policy.Policy
 	BackupDir string // keeps replaced files there, relative to each destination; "" to keep none
 
 	Sync     dest.SyncMode
@@ -88,31 +89,6 @@ const (
 	DirtyWindowAuto int64 = 0  // two seconds of the device's measured speed
 	DirtyWindowOff  int64 = -1 // the kernel's own limit
 )
-
-// Policy says what a run does with a name that exists at the destination.
-type Policy uint8
-
-// The overwrite policies.
-const (
-	PolicyDefault  Policy = iota // replace older files, leave conflicts alone
-	PolicyNever                  // change no existing entry
-	PolicyProtect                // like PolicyDefault, but replace no content
-	PolicyAlways                 // replace every file
-	PolicyUpdate                 // replace files whose size or modification time differs
-	PolicyChecksum               // replace files whose content differs
-)
-
-// Policies are the values of --overwrite-policy.
-var Policies = choice.Table[Policy]{What: "overwrite policy", Names: []string{
-	PolicyDefault:  "default",
-	PolicyNever:    "never",
-	PolicyProtect:  "protect",
-	PolicyAlways:   "always",
-	PolicyUpdate:   "update",
-	PolicyChecksum: "checksum",
-}}
-
-func (p Policy) String() string { return Policies.Name(p) }
 
 // SparseMode says whether copies have holes.
 type SparseMode uint8

@@ -21,6 +21,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -211,7 +212,7 @@ func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 	t.Parallel()
 	src := filepath.Join(treetest.MemoryDir(t), "src")
 	write(t, src, "sub/new", []byte("x"), since)
-	count := func(policy Policy) int {
+	count := func(policy policy.Policy) int {
 		dst := filepath.Join(treetest.MemoryDir(t), "dst")
 		require.NoError(t, os.MkdirAll(filepath.Join(dst, "sub"), 0o755))
 		n := 0
@@ -232,7 +233,7 @@ func TestSyncFileSyncsDirectoriesUnderEveryPolicy(t *testing.T) {
 		require.EqualValues(t, 1, s.Files)
 		return n
 	}
-	require.Equal(t, count(PolicyUpdate), count(PolicyNever))
+	require.Equal(t, count(policy.Update), count(policy.Never))
 }
 
 // With --sync=file updated metadata is synced too.

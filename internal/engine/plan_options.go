@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -52,7 +53,7 @@ func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 		o.Targets = append(o.Targets, string(t.Path))
 	}
 	for _, err := range [...]error{
-		parseInto(&o.Policy, Policies, p.Options.Policy),
+		parseInto(&o.Policy, policy.All, p.Options.Policy),
 		parseInto(&o.Sync, dest.SyncModes, p.Options.Sync),
 		parseInto(&o.Sparse, SparseModes, p.Options.Sparse),
 		parseInto(&o.Reflink, ReflinkModes, p.Options.Reflink),

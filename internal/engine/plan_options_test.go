@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -44,7 +45,7 @@ func everyOption(t *testing.T) *Options {
 	require.NoError(t, err)
 	return &Options{
 		Source: "/src", Targets: []string{"/dst", "/dst\n2"},
-		Hashes: []hash.Algorithm{hash.MD5}, Manifest: "sums/all", Policy: PolicyProtect, BackupDir: "old",
+		Hashes: []hash.Algorithm{hash.MD5}, Manifest: "sums/all", Policy: policy.Protect, BackupDir: "old",
 		Sync: dest.SyncFile, Sparse: SparseNever, Reflink: ReflinkNever, Preserve: metadata.PreserveTimes | metadata.PreserveACL,
 		Verify: VerifyFull, SourceManifest: SourceManifestPresent, Filter: rules, Only: only, OneFileSystem: true, AllowUnmounted: true,
 		BlockSize: 1 << 20, QueueSize: 3, Workers: 2, Memory: 1 << 24, BytesPerSecond: 1, DirtyWindow: 1,

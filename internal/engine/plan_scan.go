@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -23,7 +24,7 @@ func (p *planning) scanSource() error {
 	}
 	o := shard.ScanOptions{
 		Workers: walkers(p.opts.Workers), Filter: p.opts.Filter, Only: p.opts.Only, OneFileSystem: p.opts.OneFileSystem,
-		Enter: func(d *walk.Dir) bool { return !p.isDestination(d) }, Wanted: p.found, ReplaceLinks: p.opts.Policy == PolicyAlways,
+		Enter: func(d *walk.Dir) bool { return !p.isDestination(d) }, Wanted: p.found, ReplaceLinks: p.opts.Policy == policy.Always,
 		Failed: func(path string, err error) { p.reportSource(path, failure.StageScan, err) }, SkipReserved: p.skipReserved,
 	}
 	for _, t := range p.targets {

@@ -31,6 +31,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -55,9 +56,9 @@ func TestPropertyCopy(t *testing.T) {
 		require.Equal(t, first, c.checkManifests(), "manifests of a second run")
 
 		again := c.options
-		again.Policy = rapid.SampledFrom([]engine.Policy{engine.PolicyAlways, engine.PolicyChecksum}).Draw(t, "policy")
+		again.Policy = rapid.SampledFrom([]policy.Policy{policy.Always, policy.Checksum}).Draw(t, "policy")
 		for range rapid.IntRange(1, 4).Draw(t, "mutations") {
-			c.mutate(again.Policy == engine.PolicyAlways)
+			c.mutate(again.Policy == policy.Always)
 		}
 		c.run(again)
 		c.compare(false)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -41,7 +42,7 @@ func TestProtectReplacesOnlyFilesOfAnInterruptedRun(t *testing.T) {
 			write(t, src, "file", []byte(whole), since)
 			write(t, src, "z", []byte("z"), since)
 			o := options(src, dst)
-			o.Policy, o.Sync, o.Workers, o.FailFast = PolicyProtect, dest.SyncEnd, 1, true
+			o.Policy, o.Sync, o.Workers, o.FailFast = policy.Protect, dest.SyncEnd, 1, true
 			o.FS = faultfs.New(func(op fsys.Op, name string) error {
 				if op == fsys.OpOpen && name == "z" {
 					return syscall.EIO // the run ends, and its journal stays
@@ -82,7 +83,7 @@ func TestProtectComparesBeforeItLinks(t *testing.T) {
 			write(t, dst, "SHA256SUMS", []byte(sha("first")+"  b\n"), since)
 		}
 		o := options(src, dst)
-		o.Policy, o.Workers = PolicyProtect, 1
+		o.Policy, o.Workers = policy.Protect, 1
 		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.Zero(t, s.Errors)
@@ -110,7 +111,7 @@ func TestProtectComparesBeforeItUnshares(t *testing.T) {
 		require.NoError(t, os.Chmod(filepath.Join(dst, "a"), 0o640))
 		require.NoError(t, os.Link(filepath.Join(dst, "a"), filepath.Join(dir, "outside")))
 		o := options(src, dst)
-		o.Policy, o.Workers = PolicyProtect, 1
+		o.Policy, o.Workers = policy.Protect, 1
 		s, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)
 		require.Equal(t, c.conflicts, s.Conflicts)
@@ -128,7 +129,7 @@ func TestProtectLeavesANameThatAppears(t *testing.T) {
 	write(t, src, "file", []byte("first"), since)
 	appeared := false
 	o := options(src, dst)
-	o.Policy, o.Workers = PolicyProtect, 1
+	o.Policy, o.Workers = policy.Protect, 1
 	o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
 		if c.Op == fsys.OpLink && c.Name == "file" && !appeared {
 			appeared = true

@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -18,12 +19,12 @@ func TestComparedBytesAreCountedAsTheyAreRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		change func(content []byte)
-		policy Policy
+		policy policy.Policy
 		want   int64 // bytes that were read
 	}{
-		"equal":                        {func([]byte) {}, PolicyDefault, bigSize},
-		"different, a conflict":        {func(b []byte) { b[sweepBlock] ^= 1 }, PolicyProtect, sweepBlock + sweepBlock/2},
-		"different at the end, copied": {func(b []byte) { b[len(b)-1] ^= 1 }, PolicyChecksum, bigSize},
+		"equal":                        {func([]byte) {}, policy.Default, bigSize},
+		"different, a conflict":        {func(b []byte) { b[sweepBlock] ^= 1 }, policy.Protect, sweepBlock + sweepBlock/2},
+		"different at the end, copied": {func(b []byte) { b[len(b)-1] ^= 1 }, policy.Checksum, bigSize},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

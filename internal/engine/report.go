@@ -90,7 +90,7 @@ func (r *reporter) reason(e *entry, p *transfer) string {
 	if p.result.done == outRefreshed {
 		return p.dd.system.OutdatedKinds(e.Meta.Info, p.have)
 	}
-	return reasonOf(p.observed, p.decision, p.content.fresh, p.result.done)
+	return reasonOf(p.observed, p.decision, p.content.Fresh, p.result.done)
 }
 
 // report sends an event to the collector. With --fail-fast, a failure then ends the run.

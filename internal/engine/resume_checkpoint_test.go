@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -213,7 +214,7 @@ func TestAJournalThatCannotBeWritten(t *testing.T) {
 		zeroAll(t, o.Targets[0], files)
 		o.FS = nil
 		again := o
-		again.Policy = PolicyChecksum
+		again.Policy = policy.Checksum
 		requireCopied(t, again, files)
 	}
 }

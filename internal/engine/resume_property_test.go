@@ -24,6 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -35,7 +36,7 @@ func TestPropertyResume(t *testing.T) {
 		c := newTrial(t, top)
 		defer c.remove()
 		c.options.Sync = rapid.SampledFrom([]dest.SyncMode{dest.SyncEnd, dest.SyncEnd, dest.SyncFile, dest.SyncNone}).Draw(t, "sync")
-		c.options.Policy = rapid.SampledFrom([]engine.Policy{engine.PolicyDefault, engine.PolicyChecksum, engine.PolicyAlways}).Draw(t, "policy")
+		c.options.Policy = rapid.SampledFrom([]policy.Policy{policy.Default, policy.Checksum, policy.Always}).Draw(t, "policy")
 		tree := c.tree(2)
 		if rapid.IntRange(0, 7).Draw(t, "large") == 0 { // one that is continued in its middle
 			c.options.BlockSize, c.options.Memory = 128<<10, 4<<20
@@ -52,8 +53,8 @@ func TestPropertyResume(t *testing.T) {
 			}
 			for range rapid.IntRange(0, 2).Draw(t, "mutations") {
 				switch {
-				case c.options.Policy != engine.PolicyDefault:
-					c.mutate(c.options.Policy == engine.PolicyAlways)
+				case c.options.Policy != policy.Default:
+					c.mutate(c.options.Policy == policy.Always)
 				case unfinished:
 					c.rewrite()
 				}
@@ -69,7 +70,7 @@ func TestPropertyResume(t *testing.T) {
 		entries, err := os.ReadDir(c.source)
 		require.NoError(t, err)
 		require.Equal(t, len(entries) == 0, summary.Warnings > 0, "an empty source has a warning")
-		if c.options.Policy != engine.PolicyAlways {
+		if c.options.Policy != policy.Always {
 			require.Zero(t, summary.Files, "files copied by a further run")
 		}
 		c.compare(false)

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -62,7 +63,7 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 func (k *task) rules(o *Options) rules {
 	return rules{
 		planned: true, repeated: true,
-		takesOver: o.Policy != PolicyNever && o.Preserve&metadata.PreserveMode != 0, // only if merge sets the final modes
+		takesOver: o.Policy != policy.Never && o.Preserve&metadata.PreserveMode != 0, // only if merge sets the final modes
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -116,16 +117,16 @@ func wholeManifest(t testing.TB, src string) string {
 // every policy it treats the files of the first as its own.
 func TestAKilledAttemptIsContinued(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []Policy{PolicyDefault, PolicyProtect, PolicyNever} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Protect, policy.Never} {
 		for _, sync := range []dest.SyncMode{dest.SyncEnd, dest.SyncFile} {
-			t.Run(fmt.Sprint(policy, " ", sync), func(t *testing.T) {
+			t.Run(fmt.Sprint(chosen, " ", sync), func(t *testing.T) {
 				t.Parallel()
 				src, base := newShardSource(t)
 				want := wholeManifest(t, src)
 				kills := 0
 				for n := int64(1); ; n += sweepStride(61) {
 					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
-					o.Policy = policy
+					o.Policy = chosen
 					c := planCopy(t, o, 1, nil)
 					victim := newProcess()
 					victim.killAt = n
@@ -175,7 +176,7 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 			want := wholeManifest(t, src)
 			write(t, dst, "z/3", []byte("older"), before) // is replaced
 			o := options(src, dst)
-			o.Policy = PolicyAlways
+			o.Policy = policy.Always
 			c := planCopy(t, o, 1, nil)
 			first := newProcess()
 			var passed atomic.Int64

@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -37,7 +38,7 @@ func TestASyncErrorThatMayBeAboutAnotherFile(t *testing.T) {
 			}
 			o := sweepOptions(src, []string{dst}, dest.SyncFile)
 			o.sharesSyncErrors = func(*fsys.Dir) bool { return true }
-			o.Policy = PolicyChecksum
+			o.Policy = policy.Checksum
 			var met, failed atomic.Bool // the file 10, whose sync fails
 			o.FS = faultfs.New(func(op fsys.Op, name string) error {
 				met.Store(met.Load() || op == fsys.OpOpen && name == "10")

@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -44,15 +45,15 @@ func TestExistingFilesAreCheckedAgainstTheSourcesManifest(t *testing.T) {
 		{"other size, newer", longer, since.Add(time.Hour), "c k b b b c"},
 		{"nothing", nil, since, "b b b b b b"},
 	} {
-		for i, policy := range allPolicies() {
-			t.Run(c.name+"/"+policy.String(), func(t *testing.T) {
+		for i, chosen := range allPolicies() {
+			t.Run(c.name+"/"+chosen.String(), func(t *testing.T) {
 				promise := sha("something else") + "  d/a\n" + sha("fine") + "  d/fine\n"
 				src, dst := sourceWithManifest(t, map[string][]byte{"d/a": source, "d/fine": []byte("fine")}, "SHA256SUMS", promise)
 				if c.have != nil {
 					write(t, dst, "d/a", c.have, c.mtime)
 				}
 				o := options(src, dst)
-				o.Policy = policy
+				o.Policy = chosen
 				out := runReported(t, o)
 				have := look(t, dst)
 				require.Equal(t, "fine", have["d/fine"].content)
@@ -98,9 +99,9 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 	require.NoError(t, os.Link(filepath.Join(a, "three"), filepath.Join(a, "three-too")))
 	mustRun(t, options(a, b))
 	mustRun(t, options(b, c))
-	for _, policy := range []Policy{PolicyDefault, PolicyNever, PolicyUpdate} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Never, policy.Update} {
 		o := options(b, c)
-		o.Policy = policy
+		o.Policy = chosen
 		out := runReported(t, o)
 		require.Empty(t, out.bad(), "the lines are the same")
 		require.EqualValues(t, 4, out.summary.Skipped, "without the source's manifest")
@@ -108,9 +109,9 @@ func TestTheLinesOfSkippedFilesAreCompared(t *testing.T) {
 	// B's manifest lists other digests for one file, and for one of two names of another file.
 	lines := sumLines(map[string][]byte{"one": treetest.Pattern(100, 0), "two": []byte("x"), "three": treetest.Pattern(100, 2), "three-too": []byte("x")})
 	write(t, b, "SHA256SUMS", []byte(lines), since)
-	for _, policy := range []Policy{PolicyDefault, PolicyUpdate} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Update} {
 		o := options(b, c)
-		o.Policy = policy
+		o.Policy = chosen
 		out := runReported(t, o)
 		bad := slices.DeleteFunc(out.bad(), func(e event.Event) bool { return e.Kind == event.Conflict || e.Kind == event.Warning || e.Path == "" })
 		require.Len(t, bad, 2, "%s", out)
@@ -132,7 +133,7 @@ func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 		mustRun(t, options(b, c))
 		spoil(t, filepath.Join(b, "file"))
 		o := options(b, c)
-		o.Policy = PolicyChecksum
+		o.Policy = policy.Checksum
 		out := runReported(t, o)
 		require.Len(t, out.bad(), 1)
 		requireBroken(t, out.bad()[0], "file")

@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // makeSpecial creates an entry without data: a symbolic link or a special file. It usually creates a
@@ -24,7 +25,7 @@ func (r *copier) makeSpecial(e *entry, p *transfer) error {
 	name := p.name
 	// With policy "never", a run after a killed one would not set the metadata of an existing link. So
 	// the link gets its metadata before its name.
-	late := r.opts.Policy == PolicyNever
+	late := r.opts.Policy == policy.Never
 	if p.exists || e.Kind != fsys.Symlink || late {
 		name = p.dir.TempName()
 	}

@@ -70,7 +70,7 @@ func (c *Copied) add(f *result, t targetResult) {
 		c.Files++
 		c.Bytes = counters.Plus(c.Bytes, f.size-f.resumed)
 		c.ResumedBytes += f.resumed
-	case t.known:
+	case t.Known:
 		c.ResumedFiles++
 		c.ResumedBytes += f.size
 	}

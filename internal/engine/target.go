@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -93,6 +94,6 @@ func (t *target) flush() error {
 }
 
 // conflict reports an entry that is left unchanged at one destination because of a conflict.
-func (t *target) conflict(path string, c *conflictError) {
-	t.Report(event.Event{Kind: event.Conflict, Path: path, Target: t.Given, Err: c, Hint: c.policy(), Next: c.next})
+func (t *target) conflict(path string, c *policy.Conflict) {
+	t.Report(event.Event{Kind: event.Conflict, Path: path, Target: t.Given, Err: c, Hint: c.Hint(), Next: c.Next})
 }

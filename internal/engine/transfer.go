@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 )
 
@@ -24,13 +25,13 @@ type transfer struct {
 	// backedUp means that the backup directory has the file that had the name before this run.
 	backedUp bool
 
-	state    state       // only become changes it
-	have     fsys.Info   // the destination's entry of that name; valid if exists
-	exists   bool        // an entry of that name exists
-	observed observation // before the decision
-	decision decision
-	content  content      // of the destination's entry, as far as it is known
-	result   targetResult // valid in stateFinished
+	state    state              // only become changes it
+	have     fsys.Info          // the destination's entry of that name; valid if exists
+	exists   bool               // an entry of that name exists
+	observed policy.Observation // before the decision
+	decision policy.Decision
+	content  policy.Content // of the destination's entry, as far as it is known
+	result   targetResult   // valid in stateFinished
 
 	temporary
 }
@@ -192,21 +193,21 @@ func splitStage(err error) (failure.Stage, error) {
 
 // startAction changes the transfer's state to the one in which the action is carried out, or
 // finishes the transfer if the action is to do nothing.
-func (p *transfer) startAction(e *entry, act action) {
+func (p *transfer) startAction(e *entry, act policy.Action) {
 	switch act {
-	case actCreate, actReplace:
+	case policy.Create, policy.Replace:
 		p.become(stateMoving)
-	case actKeep:
+	case policy.Keep:
 		p.become(stateKeeping)
-	case actCompare:
+	case policy.Compare:
 		p.become(stateComparing)
-	case actConflict:
-		p.finish(targetResult{done: outConflict, conflict: p.decision.conflict})
-	case actLeave:
-		if p.decision.suspect && !p.content.fresh {
+	case policy.LeaveConflict:
+		p.finish(targetResult{done: outConflict, conflict: p.decision.Conflict})
+	case policy.Leave:
+		if p.decision.Suspect && !p.content.Fresh {
 			p.target.warnSuspect(e.Path)
 		}
-		p.finish(targetResult{done: outLeft, content: p.content})
+		p.finish(targetResult{done: outLeft, Content: p.content})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/dest"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // A transition between two states that is not in the table panics, so that no manifest line
@@ -59,7 +60,7 @@ func TestATransferThatStartsAgain(t *testing.T) {
 		{outUpToDate, false}, {outRefreshed, false}, {outLeft, false}, {outConflict, false},
 	} {
 		p := &transfer{target: &target{Destination: &dest.Destination{}}, name: "file", exists: true}
-		p.decision.act = actConflict
+		p.decision.Act = policy.LeaveConflict
 		p.finish(targetResult{done: c.done})
 		require.False(t, p.open())
 		p.startAgain()

@@ -23,6 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -63,10 +64,10 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 						path := filepath.Join(src, "file")
 						write(t, src, "file", treetest.Pattern(size, 1), since)
 						var existing []byte
-						policy := PolicyAlways
+						chosen := policy.Always
 						switch old {
 						case "same size":
-							existing, policy = treetest.Pattern(size, 2), PolicyChecksum
+							existing, chosen = treetest.Pattern(size, 2), policy.Checksum
 							existing[0] = treetest.Pattern(1, 1)[0]
 						case "other":
 							existing = []byte("old")
@@ -93,7 +94,7 @@ func TestASourceThatChangesWhileItIsRead(t *testing.T) {
 							return nil
 						})
 						o := options(src, dst)
-						o.Policy, o.Workers = policy, 1
+						o.Policy, o.Workers = chosen, 1
 						var errs []error
 						o.Report = func(e event.Event) {
 							if e.Err != nil {
@@ -195,13 +196,13 @@ func TestASourceThatVanishes(t *testing.T) {
 // second destination. Both get the last state, although the copy at the first one is newer by then.
 func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
 	t.Parallel()
-	for _, policy := range []Policy{PolicyDefault, PolicyUpdate, PolicyChecksum, PolicyAlways} {
+	for _, chosen := range []policy.Policy{policy.Default, policy.Update, policy.Checksum, policy.Always} {
 		dir := treetest.MemoryDir(t)
 		src, targets := filepath.Join(dir, "src"), threeTargets(dir)[:2]
 		write(t, src, "file", []byte("first"), since)
 		appeared, changed := false, false
 		o := options(src, targets...)
-		o.Policy, o.Workers = policy, 1
+		o.Policy, o.Workers = chosen, 1
 		o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
 			switch {
 			case c.Op == fsys.OpLink && c.Name == "file" && strings.HasPrefix(c.Path, targets[1]) && !appeared:
@@ -219,7 +220,7 @@ func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
 		require.Zero(t, s.Errors+s.Conflicts)
 		for _, target := range targets {
 			have := look(t, target)
-			require.Equal(t, "last state", have["file"].content, policy)
+			require.Equal(t, "last state", have["file"].content, chosen)
 			require.Equal(t, map[string]string{"file": sha("last state")}, readManifest(t, have["SHA256SUMS"].content))
 		}
 	}
@@ -230,26 +231,26 @@ func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
 func TestANameThatAppearsAtOneDestination(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		policy    Policy
+		chosen    policy.Policy
 		content   string
 		mtime     time.Time
 		stays     bool
 		conflicts int64
 		listed    bool
 	}{
-		{PolicyDefault, "other", longAgo, false, 0, true},
-		{PolicyDefault, "newer", since.Add(time.Hour), true, 1, false},
-		{PolicyDefault, "first", since, true, 0, true},
-		{PolicyNever, "other", longAgo, true, 0, false},
-		{PolicyAlways, "newer", since.Add(time.Hour), false, 0, true},
-		{PolicyChecksum, "first", longAgo, true, 0, true},
+		{policy.Default, "other", longAgo, false, 0, true},
+		{policy.Default, "newer", since.Add(time.Hour), true, 1, false},
+		{policy.Default, "first", since, true, 0, true},
+		{policy.Never, "other", longAgo, true, 0, false},
+		{policy.Always, "newer", since.Add(time.Hour), false, 0, true},
+		{policy.Checksum, "first", longAgo, true, 0, true},
 	} {
 		dir := treetest.MemoryDir(t)
 		src, targets := filepath.Join(dir, "src"), threeTargets(dir)[:2]
 		write(t, src, "file", []byte("first"), since)
 		appeared := false
 		o := options(src, targets...)
-		o.Policy, o.Workers = c.policy, 1
+		o.Policy, o.Workers = c.chosen, 1
 		o.FS = &fsys.FS{Fault: func(call fsys.Call) error {
 			if call.Op == fsys.OpLink && call.Name == "file" && strings.HasPrefix(call.Path, targets[1]) && !appeared {
 				appeared = true
@@ -335,7 +336,7 @@ func TestPolicyNeverLeavesAPartialFileThatCannotBeRead(t *testing.T) {
 	require.NoError(t, err)
 	write(t, dst, "file", []byte("torn!"), since)
 
-	o.Policy, o.FailFast = PolicyNever, false
+	o.Policy, o.FailFast = policy.Never, false
 	o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
 		if c.Op == fsys.OpRead && c.Path == filepath.Join(dst, "file") {
 			return syscall.EIO

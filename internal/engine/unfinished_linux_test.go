@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // Policy "never" does not touch existing directories. One that a failed run has made and not completed is none
@@ -24,7 +25,7 @@ func TestPolicyNeverCompletesDirectoriesOfAFailedRun(t *testing.T) {
 		require.NoError(t, os.Mkdir(dst, 0o755))
 		require.NoError(t, os.Chtimes(filepath.Join(src, "d"), since, since))
 		o := options(src, dst)
-		o.Policy = PolicyNever
+		o.Policy = policy.Never
 		var count atomic.Int64
 		o.FS = faultfs.New(func(fsys.Op, string) error {
 			if count.Add(1) == failing {

@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // A file at the destination that its device cannot return is replaced if the policy replaces a file
@@ -21,14 +22,14 @@ func TestUnreadableFileAtTheDestination(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "Windows reports a bad sector with another error")
 	for name, c := range map[string]struct {
-		policy   Policy
+		policy   policy.Policy
 		age      time.Duration // by how much the source is newer
 		replaced bool
 	}{
-		"checksum":       {PolicyChecksum, 0, true},
-		"default, newer": {PolicyDefault, time.Hour, true},
-		"default, older": {PolicyDefault, -time.Hour, false},
-		"protect":        {PolicyProtect, time.Hour, false},
+		"checksum":       {policy.Checksum, 0, true},
+		"default, newer": {policy.Default, time.Hour, true},
+		"default, older": {policy.Default, -time.Hour, false},
+		"protect":        {policy.Protect, time.Hour, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -204,13 +205,13 @@ func TestFaultSweepWhileReadingBack(t *testing.T) {
 				if total%3 == 0 { // once more, without anything wrong
 					again := options(s.src, targets...)
 					if strings.Contains(out.String(), "left in place, because the source could not be read") {
-						again.Policy = PolicyChecksum // size and time are equal
+						again.Policy = policy.Checksum // size and time are equal
 					}
 					for _, e := range runReported(t, again).bad() {
 						// A bad file that could not be moved away has the size and time of the source's.
 						require.Equal(t, event.Conflict, e.Kind, "%s: %v", s.fail, e)
 						require.Contains(t, out.String(), e.Path, "it was reported before")
-						again.Policy = PolicyChecksum
+						again.Policy = policy.Checksum
 					}
 					mustRun(t, again)
 					for _, target := range targets {

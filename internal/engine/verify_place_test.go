@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/readback"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -129,7 +130,7 @@ func TestABadFileThatCannotBeMoved(t *testing.T) {
 	write(t, src, "b", treetest.Pattern(100, 2), since)
 	for _, readError := range []bool{false, true} {
 		o := verifying(VerifyDest, src, dst)
-		o.Policy = PolicyChecksum
+		o.Policy = policy.Checksum
 		out := runAndFail(t, o, func() { spoil(t, filepath.Join(dst, "a")) }, func(op fsys.Op, name string) error {
 			switch {
 			case op == fsys.OpRename && strings.HasPrefix(name, readback.BadPrefix):

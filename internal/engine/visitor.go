@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -230,8 +231,8 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known
 		dd.target.rootMeta = meta // set after the manifest is written and the journal is removed
 		return nil
 	}
-	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != PolicyNever) // it gets the source's metadata
-	before := dd.info                                                               // the directory as the user left it
+	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != policy.Never) // it gets the source's metadata
+	before := dd.info                                                                // the directory as the user left it
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}

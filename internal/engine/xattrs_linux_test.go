@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
@@ -87,7 +88,7 @@ func TestBackupDirectoriesGetTheACLs(t *testing.T) {
 		t.Skipf("the file system has no ACLs: %v", err)
 	}
 	o := backedUpTo("old", src, dst)
-	o.Policy = PolicyAlways
+	o.Policy = policy.Always
 	runReported(t, o)
 	got := make([]byte, 100)
 	n, err := unix.Getxattr(filepath.Join(dst, "old", "d"), "system.posix_acl_access", got)

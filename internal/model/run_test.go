@@ -22,6 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 )
 
 // dstNames are the destinations in the directory of a history.
@@ -37,7 +38,7 @@ func (c command) options(top string) *engine.Options {
 		Verify: engine.VerifyMode(c.verify), Workers: c.workers, BlockSize: blockSize, DirtyWindow: engine.DirtyWindowOff,
 	}
 	var err error
-	if o.Policy, err = engine.Policies.Parse(c.policy); err != nil {
+	if o.Policy, err = policy.All.Parse(c.policy); err != nil {
 		panic(err)
 	}
 	if o.SourceManifest, err = engine.SourceManifestModes.Parse(c.sourceManifest); err != nil {
