@@ -95,6 +95,10 @@ func (t *target) reportLog() {
 	case !inPlan && t.FileSystems.Root() != nil && t.FileSystems.Root().SharesSyncErrors(): // the error may be about the files that the log lists
 		t.DropUnflushed("", err)
 	case !t.Dropped():
+		if gone, cause := t.IsGone(err); gone && !inPlan {
+			t.Drop("", cause)
+			return
+		}
 		t.FailEnd(failure.StageJournal, err)
 	}
 }
