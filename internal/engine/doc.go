@@ -23,6 +23,7 @@
 //   - mover (move.go): copies data
 //   - copier (entry.go, copyfile.go): copies one entry, step by step
 //   - linker (links.go): copies all names of a file together
+//   - completer (finish.go): completes directories and destinations
 //   - run (engine.go): walks the source, and begins and ends the copy
 //
 // The collector (collector.go) is one goroutine of its own. It records the results.

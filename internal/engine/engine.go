@@ -18,7 +18,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
-	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/source"
 	"github.com/seed65876f4f/sealift/internal/timing"
@@ -27,20 +26,12 @@ import (
 
 // run is one execution of Run.
 type run struct {
-	linker
-	mode    mode
+	completer
 	found   atomic.Bool  // the source has an entry
 	leftOut atomic.Int64 // see Summary
+	jobs    chan job
 
-	activity   *timing.Activity // of the goroutine that Run is called in
-	begun      fsys.Time        // when the run began
 	background background
-	manifests  *catalog.Source   // that the source holds
-	recorders  []record.Recorder // that the user has asked for
-	jobs       chan job
-
-	listedHashes int // how many of the hashes, counted from the first, have manifests at the destinations
-	last         lastFile
 }
 
 // job is one entry of the source for a worker. Its directory is held. The note is the entry in the
@@ -124,7 +115,8 @@ func (o *Options) places() route.Options {
 
 // newRun returns a run with an open source, which the caller closes. The caller also calls cancel.
 func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counters.Set) (r *run, err error) {
-	r = &run{mode: m}
+	r = &run{}
+	r.mode = m
 	r.opts, r.counters, r.route, r.rules, r.outer = o, c, rt, m.rules(o), ctx
 	r.mayCommit, r.recorded, r.names = r.checkCommit, m.previous, maphash.MakeSeed()
 	r.listed = func(e *entry) (catalog.Expectation, error) { return m.expected(r, e) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -12,6 +13,19 @@ import (
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
+
+// completer is the part of a run that completes directories and destinations. Only the goroutine that Run
+// is called in completes destinations.
+type completer struct {
+	linker
+	mode         mode
+	activity     *timing.Activity  // of the goroutine that Run is called in
+	begun        fsys.Time         // when the run began
+	manifests    *catalog.Source   // that the source holds
+	recorders    []record.Recorder // that the user has asked for
+	last         lastFile
+	listedHashes int // how many of the hashes, counted from the first, have manifests at the destinations
+}
 
 // finish ends the run at every destination. It makes everything durable, reads it back if that was
 // requested, and writes the manifests. The result is that of stopped.
@@ -68,7 +82,7 @@ func (r *run) finish() (stopped bool) {
 
 // flushTarget makes everything that was copied to one destination durable. It reports an error and
 // returns false if that fails: then no file there counts as durable, and there is no manifest.
-func (r *run) flushTarget(t *target) bool {
+func (r *completer) flushTarget(t *target) bool {
 	r.activity.At(t.Place())
 	if t.behind != nil {
 		t.behind.Drain()
@@ -107,7 +121,7 @@ func (r *run) flushTarget(t *target) bool {
 
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
-func (r *run) finishTarget(t *target) (written []record.Written) {
+func (r *completer) finishTarget(t *target) (written []record.Written) {
 	err := t.CheckName()
 	if err != nil {
 		if t.Dropped() { // which was reported
@@ -137,7 +151,7 @@ func (r *run) finishTarget(t *target) (written []record.Written) {
 
 // closeTarget removes the journal of a destination whose manifests are written, and sets the
 // metadata of its root.
-func (r *run) closeTarget(t *target) {
+func (r *completer) closeTarget(t *target) {
 	t.closeLogs()
 	if !t.journalStays {
 		if t.planned { // set everything now: once the journal is removed, a later merge sets only mode and times, see closeRoot
@@ -158,7 +172,7 @@ func (r *run) closeTarget(t *target) {
 }
 
 // completeRoot sets the metadata of the root if rootOurs is set. It adds permissions to the mode.
-func (r *run) completeRoot(t *target, permissions uint32) {
+func (r *completer) completeRoot(t *target, permissions uint32) {
 	if t.rootMeta == nil {
 		return
 	}
@@ -185,7 +199,7 @@ func (t *target) removeLeftovers() error {
 
 // needsJournal reports whether a later run needs the journal of a destination whose manifests are
 // written.
-func (r *run) needsJournal(t *target) bool {
+func (r *completer) needsJournal(t *target) bool {
 	switch {
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case t.records.NeedsJournal():
@@ -200,7 +214,7 @@ func (r *run) needsJournal(t *target) bool {
 
 // leavesOut reports whether an interrupted run may have left files at the destination that this
 // run did not check. These have failed, were left alone, or are excluded by the filters.
-func (r *run) leavesOut(t *target) bool {
+func (r *completer) leavesOut(t *target) bool {
 	r.collector.await()
 	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.HasWarned(kindSuspect) || t.earlier.SetAside && r.opts.part()
 }

@@ -96,7 +96,7 @@ func (u undone) account(targets []*target, f *result) {
 // markIncomplete writes the marker of an incomplete destination, and removes the marker of an
 // earlier run from a complete one. A second call without new failures does nothing. If
 // markIncomplete cannot write the marker, it sets t.unmarked, which keeps the journal.
-func (r *run) markIncomplete(t *target) {
+func (r *completer) markIncomplete(t *target) {
 	if r.collector.undone == nil || t.journal == nil { // without a journal, the run has not changed the destination
 		return
 	}

@@ -27,7 +27,7 @@ const maxLast = 64 << 10
 
 // readLast reads the last file into memory, and checks it against the manifests of the source. It reports a
 // mismatch if the file is not usable; the file is not written then.
-func (r *run) readLast() {
+func (r *completer) readLast() {
 	for _, recorder := range r.recorders {
 		r.last.name = recorder.Last()
 	}
@@ -41,7 +41,7 @@ func (r *run) readLast() {
 	r.last.usable = true
 }
 
-func (l *lastFile) read(r *run) error {
+func (l *lastFile) read(r *completer) error {
 	f, info, err := r.source.OpenRegular(l.name)
 	if err != nil {
 		return err
@@ -73,13 +73,13 @@ func (l *lastFile) read(r *run) error {
 }
 
 // isLast reports whether the entry name of d is the last file. The walk passes over it.
-func (r *run) isLast(d *walk.Dir, name string) bool {
+func (r *completer) isLast(d *walk.Dir, name string) bool {
 	return name == r.last.name && d.Parent == nil
 }
 
 // writeLast writes the last file to those of the durable destinations that are complete, and
 // sends the results to the collector.
-func (r *run) writeLast(durable []*target) {
+func (r *completer) writeLast(durable []*target) {
 	if !r.last.usable {
 		return
 	}
@@ -131,7 +131,7 @@ func (l *lastFile) writeTo(t *target, durable bool) error {
 }
 
 // endOf says what a destination lacks.
-func (r *run) endOf(t *target) record.End {
+func (r *completer) endOf(t *target) record.End {
 	r.collector.await()
 	undone := r.collector.undone
 	return record.End{

@@ -113,7 +113,7 @@ type Share struct {
 }
 
 // summarizeShares sets Shares and Limit of the summary.
-func (r *run) summarizeShares() {
+func (r *completer) summarizeShares() {
 	s := r.collector.summary
 	for p, share := range r.sampler.Shares() {
 		if share > 0 {
@@ -131,7 +131,7 @@ func (r *run) summarizeShares() {
 }
 
 // placeOf returns the name of a place, and the destination if it is one.
-func (r *run) placeOf(p timing.Place) (place, target string) {
+func (r *completer) placeOf(p timing.Place) (place, target string) {
 	if i, ok := p.Destination(); ok {
 		return "destination", r.targets[i].Given
 	}

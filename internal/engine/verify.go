@@ -16,7 +16,7 @@ import (
 // verify reads the files of the given destinations again, after all of them have been flushed
 // to their devices. It reports files that differ from their lines. Those that readback has set
 // aside are dropped from the manifests.
-func (r *run) verify(targets []*target) {
+func (r *completer) verify(targets []*target) {
 	o := &readback.Options{Workers: r.opts.Workers, Pipe: r.pipe, Sampler: r.sampler}
 	var listing []*target
 	for _, t := range targets {
@@ -100,7 +100,7 @@ func (a *amount) store(w *counters.Work) {
 
 // reportFinding reports a file that could not be verified. gone is true if its destination is
 // lost; readback then stops reading there.
-func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
+func (r *completer) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 	path, stage, err := f.Path, failure.StageVerify, f.Err
 	if r.route.Name != "" { // errors use the name in the source
 		path = r.route.Name
@@ -136,7 +136,7 @@ func (r *run) reportFinding(targets []*target, f readback.Finding) (gone bool) {
 // sourceChanged reports whether a file of the source has changed since it was copied: its size or
 // mtime differs from that of the copy. The parameters source and there describe the two files. If the
 // copy does not keep mtimes, a source that is newer than the start of the run counts as changed.
-func (r *run) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) bool {
+func (r *completer) sourceChanged(t *target, dir *fsys.Dir, there, source fsys.Info) bool {
 	switch {
 	case there.Size != source.Size:
 		return true

@@ -180,7 +180,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 
 // sendDirResult sends a result to the collector. It has the destinations at which the directory was
 // created or its metadata was updated.
-func (r *run) sendDirResult(d *walk.Dir) {
+func (r *completer) sendDirResult(d *walk.Dir) {
 	if d.Parent == nil {
 		return
 	}
@@ -204,7 +204,7 @@ func (dd *destDir) wasMade() bool {
 }
 
 // dirXattrs reads the extended attributes of a directory of the source into m.
-func (r *run) dirXattrs(d *walk.Dir, m *metadata.Values) error {
+func (r *completer) dirXattrs(d *walk.Dir, m *metadata.Values) error {
 	if !r.metadata.MayHave(d.Info.ID.Dev) {
 		return nil
 	}
@@ -219,7 +219,7 @@ func (r *run) dirXattrs(d *walk.Dir, m *metadata.Values) error {
 // leaveDest sets the metadata of the directory at one destination. known is true if meta is
 // complete. The metadata of the destination's root is set only if this run, or an interrupted
 // one that it continues, created the root; that happens at the end of the run.
-func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known bool) error {
+func (r *completer) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known bool) error {
 	running := r.ctx.Err() == nil
 	if running && !r.opts.DryRun {
 		if err := dd.target.earlier.RemoveLeftovers(dir, dd.src.Path()); err != nil {
@@ -258,7 +258,7 @@ func (r *run) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known
 // applyToDir gives the directory the source's metadata. before describes it before the run. If it
 // existed, refreshed gets what the run has updated. The mtime and mode that the run itself has
 // changed, by its work in the directory, do not count.
-func (r *run) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata.Values, before fsys.Info) (err error) {
+func (r *completer) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata.Values, before fsys.Info) (err error) {
 	have := dd.info
 	if !dd.empty {
 		if have, err = dir.Stat(); err != nil {
