@@ -1,27 +1,29 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
 func newMergeCmd(run runner[engine.MergeOptions, engine.MergeSummary]) *cobra.Command {
 	flags := &mergeFlags{}
 	cmd := &cobra.Command{
-		Use:   "merge [flags] PLAN [SRC DST ...]",
-		Short: "Complete a planned copy or verification",
+		Use:   "merge [flags] PLAN [SRC DST ...]\n  sealift merge --abandon PLAN|DST",
+		Short: "Complete a planned copy",
 		Long: `Completes the copy that "sealift plan" has split, after "sealift run" has
 finished all shards. It sets the metadata of directories, writes one manifest to
 each destination, and prints one summary. The manifest is equal, byte for byte,
@@ -34,10 +36,8 @@ Give SRC and every DST, in the order of the plan, only if their paths on this
 machine differ from those in the plan.
 
 To finish a copy with failures, run its failed shards again, then merge again.
---abandon ends a plan without a merge. Copied files stay at the destinations.
-
-If PLAN is a plan of a verification, merge prints the same results as one
-"sealift verify" of its directories, has the same exit code, and writes nothing.`,
+--abandon ends a plan without a merge. Copied files stay at the destinations. If
+the directory of the plan is lost, give a DST in place of PLAN.`,
 		Example: `  sealift merge /shared/plan
   sealift merge --wait /shared/plan
   sealift merge --dry-run --json /shared/plan`,
@@ -49,13 +49,13 @@ If PLAN is a plan of a verification, merge prints the same results as one
 			return err
 		}
 		store, closePlan, err := openPlan(args[0])
+		if err != nil && flags.options.Abandon && len(args) == 1 && isPlanned(args[0]) {
+			return flags.abandonDestination(cmd)
+		}
 		if err != nil {
 			return err
 		}
 		defer closePlan()
-		if store.Plan.Kind == shard.KindVerify {
-			return flags.mergeChecks(cmd, store, args[1:])
-		}
 		o, err := copyOptions(args[0], store, args[1:])
 		if err != nil {
 			return err
@@ -71,6 +71,7 @@ If PLAN is a plan of a verification, merge prints the same results as one
 type mergeFlags struct {
 	options engine.MergeOptions
 	copyFlags
+	again string // the line that submits the remaining shards; "" for the default
 }
 
 func (f *mergeFlags) groups() []flagGroup {
@@ -80,6 +81,7 @@ func (f *mergeFlags) groups() []flagGroup {
 			s.BoolVar(&o.Wait, "wait", false, "wait until all shards are finished")
 			s.BoolVarP(&o.DryRun, "dry-run", "n", false, "print the state of the shards, but write nothing")
 			s.BoolVar(&o.Abandon, "abandon", false, "end the plan without a merge, remove its temporary files from each DST")
+			s.StringVar(&f.again, "resubmit", "", "print `LINE` as the command that submits the remaining shards; the scripts of plan give it")
 		}},
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
@@ -155,7 +157,6 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 		return err
 	}
 	r.begin(o)
-	f.options.Results = f.json || f.report != ""
 	f.options.Waiting = func(p shard.Progress) {
 		if !f.quiet {
 			r.print("waiting: " + statesOf(p))
@@ -217,7 +218,9 @@ func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 	}
 	o := outcome{failed: len(s.Shards.Unfinished()) > 0}
 	for _, state := range s.Shards {
-		o = o.or(outcome{failed: state.Failures > 0, mismatched: state.Mismatches > 0, conflicts: state.Conflicts > 0})
+		if state.Finished != nil {
+			o = o.or(outcomeOfRecord(state.Finished))
+		}
 	}
 	return o
 }
@@ -226,6 +229,9 @@ func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 // does not use sbatch --wrap: that runs sh, which does not know $'...' quotes, and many sites
 // allow no array index above 1,000.
 func (f *mergeFlags) resubmit() string {
+	if f.again != "" {
+		return f.again
+	}
 	plan := f.plan
 	if absolute, err := fsys.AbsolutePath(plan); err == nil { // the user may run it in another directory
 		plan = absolute
@@ -234,14 +240,28 @@ func (f *mergeFlags) resubmit() string {
 }
 
 // statesOf returns the number of shards in each state.
-func statesOf(p shard.Progress) string {
-	var parts []string
-	for _, state := range []shard.State{shard.Done, shard.Begun, shard.Stopped, shard.NotBegun} {
-		if n := p.Count(state); n > 0 {
-			parts = append(parts, grouped(int64(n))+" "+state.String())
-		}
+func statesOf(p shard.Progress) string { return plural(int64(len(p)), "shard") + ": " + p.String() }
+
+// isPlanned reports whether a directory is a destination with the mark of a plan.
+func isPlanned(path string) bool {
+	var system *fsys.FS // nil means the operating system
+	root, err := system.OpenTrustedRoot(path)
+	if err != nil {
+		return false
 	}
-	return plural(int64(len(p)), "shard") + ": " + strings.Join(parts, ", ")
+	defer root.Close()
+	_, found, _ := resume.ReadPlanMark(root)
+	return found
+}
+
+// abandonDestination ends a plan whose directory is lost, at the destination f.plan.
+func (f *mergeFlags) abandonDestination(cmd *cobra.Command) error {
+	f.copyFlags.options.Source, f.copyFlags.options.Targets = f.plan, []string{f.plan}
+	f.options.Copy = &f.copyFlags.options
+	return f.merge(cmd, func(ctx context.Context, o *engine.MergeOptions, _ *counters.Set) (*engine.MergeSummary, error) {
+		removed, err := engine.Abandon(ctx, o.Copy.FS, f.plan, "", false)
+		return &engine.MergeSummary{Removed: removed}, err
+	})
 }
 
 // verdict returns the verdict of a command that has merged nothing.

@@ -12,7 +12,7 @@ type mergeJSON struct {
 	Merged    bool      `json:"merged"`        // if false, all counts of the copy are 0, except Conflicts with Already
 	Already   bool      `json:"merged_before"` // an earlier merge has completed the plan
 	Abandoned bool      `json:"abandoned"`     // with --abandon
-	Removed   int64     `json:"removed"`       // temporaries and empty directories, with --abandon
+	Removed   int64     `json:"removed"`       // temporaries, with --abandon
 	Shards    shardJSON `json:"shards"`
 }
 
@@ -36,7 +36,7 @@ type shardJSON struct {
 }
 
 // shardStateJSON is the state of one shard. The fields from Files on are nil if the shard is not
-// finished, and for a verification.
+// finished.
 type shardStateJSON struct {
 	Index      int    `json:"index"`
 	State      string `json:"state"` // of shard.State
@@ -55,9 +55,9 @@ type shardStateJSON struct {
 }
 
 func newShardStateJSON(index int, s shard.Report, r *engine.ShardResult) shardStateJSON {
-	j := shardStateJSON{
-		Index: index, State: s.State.String(), Attempts: s.Attempts,
-		Failures: s.Failures, Mismatches: s.Mismatches, Conflicts: s.Conflicts,
+	j := shardStateJSON{Index: index, State: s.State.String(), Attempts: s.Attempts}
+	if f := s.Finished; f != nil {
+		j.Failures, j.Mismatches, j.Conflicts = f.Failures, f.Mismatches, f.Conflicts
 	}
 	if r != nil {
 		j.Files, j.Bytes, j.ResumedFiles, j.ResumedBytes = &r.Files, &r.Bytes, &r.ResumedFiles, &r.ResumedBytes
@@ -85,10 +85,11 @@ func newMergeJSON(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, result
 		j.Shards.Again = f.resubmit()
 	}
 	for i, state := range p {
-		j.Shards.List[i] = newShardStateJSON(i, state, s.Result(i))
-		j.Shards.Failures += state.Failures
-		j.Shards.Mismatches += state.Mismatches
-		j.Shards.Conflicts += state.Conflicts
+		row := newShardStateJSON(i, state, s.Result(i))
+		j.Shards.List[i] = row
+		j.Shards.Failures += row.Failures
+		j.Shards.Mismatches += row.Mismatches
+		j.Shards.Conflicts += row.Conflicts
 	}
 	return j
 }

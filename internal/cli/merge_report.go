@@ -38,8 +38,9 @@ func statusFacts(p shard.Progress) []report.Fact {
 func shardPlot(s *engine.MergeSummary) *report.Shards {
 	l := &report.Shards{}
 	for i, state := range s.Shards {
-		row := report.Shard{Index: i, State: state.State.String(), Attempts: state.Attempts, Failures: state.Failures + state.Mismatches}
+		row := report.Shard{Index: i, State: state.State.String(), Attempts: state.Attempts}
 		if r := s.Result(i); r != nil {
+			row.Failures = state.Finished.Failures + state.Finished.Mismatches
 			row.Files, row.Bytes = r.Files, r.Bytes
 			row.Begun, row.Ended, row.Time = r.Begun, r.Ended, duration(r.Ended.Sub(r.Begun))
 		}

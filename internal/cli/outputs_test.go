@@ -53,8 +53,6 @@ func TestALogOrReportThatIsAnotherFileIsRefused(t *testing.T) {
 		"copy --exclude-from list --log-file list src dst",
 		"plan --into other --log-file other/log src dst",
 		"plan --into other --log-file src/log src dst",
-		"plan --into other --verify --log-file other/log src",
-		"plan --into other --verify --manifest list --log-file hard src",
 		"verify --log-file hard --manifest list src",
 		"verify --log-file dst/old --manifest old dst",
 		"verify --log-file list list",

@@ -20,25 +20,22 @@ type planner func(context.Context, *engine.Options, engine.PlanOptions, *counter
 func newPlanCmd(run planner) *cobra.Command {
 	flags := &planFlags{}
 	cmd := &cobra.Command{
-		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --verify [flags] --into PLAN DIR...\n  sealift plan --script SYSTEM [flags] --into PLAN",
-		Short: "Split a copy or a verification into shards, for many machines",
+		Use:   "plan [flags] --into PLAN SRC DST [-o DST2 ...]\n  sealift plan --script SYSTEM [flags] --into PLAN",
+		Short: "Split a copy into shards, for many machines",
 		Long: `Splits the copy of SRC to DST into shards that different machines copy at the
 same time. PLAN is a directory that all of them can reach, outside of SRC and
 DST. Each task runs "sealift run PLAN"; when all have ended, "sealift merge
 PLAN" completes the copy. plan itself copies no file.
 
-The options are those of copy and apply to all tasks. plan locks each DST: until
-the merge, no other copy of a tree can write there.
+The options are those of copy and apply to all tasks. The overwrite policies
+never and protect cannot be planned. plan locks each DST: until the merge, no
+other copy of a tree can write there.
 
 By default, a shard is about 30 minutes of work for one task, and there are at
 most 1,000 shards. All hard links of a file are in one shard. A file is never
 split.
 
 If plan is interrupted, run the same command again.
-
-With --verify, each argument is a directory, and plan splits the work of
-"sealift verify". No task writes to a DIR, and "sealift merge" prints the
-verdict. To read a planned copy back, use --verify=dest.
 
 With --script, plan prints a script that runs the tasks of an existing plan and
 the merge: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It
@@ -47,7 +44,6 @@ again.`,
 		Example: `  sealift plan --into /shared/plan --shards 64 /data/project /archive/project
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
-  sealift plan --into /shared/check --verify /archive/project
   sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
 		Annotations:       exitsWith("0 1 2 3 130 143"),
 		ValidArgsFunction: flags.completeArgs,
@@ -65,12 +61,6 @@ again.`,
 		}
 		if flags.script.given() {
 			return flags.script.print(cmd, flags.into.Into)
-		}
-		if err := flags.checks.check(cmd); err != nil {
-			return err
-		}
-		if flags.checks.planned {
-			return flags.planChecks(cmd, args)
 		}
 		options, err := flags.engineOptions(cmd, args)
 		if err != nil {
@@ -102,7 +92,6 @@ type planFlags struct {
 	copyFlags
 	into   engine.PlanOptions
 	script scriptFlags
-	checks checkFlags
 }
 
 func (f *planFlags) groups() []flagGroup {
@@ -114,11 +103,7 @@ func (f *planFlags) groups() []flagGroup {
 			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make shards of `SIZE` on average")
 		}},
 		{groupManifest, f.manifestFlags},
-		{groupSafety, func(s *pflag.FlagSet) {
-			f.safetyFlags(s)
-			f.checks.replaceVerify(s, &f.options.Verify)
-			f.checks.define(s)
-		}},
+		{groupSafety, f.safetyFlags},
 		{groupSpeed, f.reflinkFlag},
 		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {
@@ -160,12 +145,8 @@ func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *reporter, result 
 // print prints the summary of a plan.
 func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcome) {
 	failures, mismatches := r.counts()
-	what, left, done := "entry", "entry", "copied"
-	if f.checks.planned {
-		what, left, done = "file", "line", "checked"
-	}
 	v := verdict{
-		good: "planned: " + plural(p.Totals.Entries, what) + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is " + done + " yet",
+		good: "planned: " + plural(p.Totals.Entries, "entry") + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is copied yet",
 		bad:  "NO PLAN", next: "correct the cause, or leave the files out with --exclude, and plan again",
 	}
 	v.addCount(failures, "failure")
@@ -184,8 +165,8 @@ func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcom
 	longest, mean := costs(p)
 	var t table
 	t.row("size", units.Size(p.Totals.Bytes))
-	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Missing.Entries}})
-	t.countOf("left out", p.Totals.LeftOut, left, ", by filters")
+	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Totals.Missing}})
+	t.countOf("left out", p.Totals.LeftOut, "entry", ", by filters")
 	shards := units.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
 	if len(p.Shards) > 1 {
 		shards += "; the longest needs " + times(longest, mean) + " the mean time"

@@ -20,8 +20,7 @@ type planJSON struct {
 	Directories int64         `json:"directories"` // of the source
 	Bytes       int64         `json:"bytes"`
 	LinkGroups  int64         `json:"link_groups"`
-	LeftOut     int64         `json:"left_out"`        // entries of the source, or lines of manifests, that filters leave out
-	Late        int           `json:"late"`            // number of files that merge copies
+	LeftOut     int64         `json:"left_out"`        // entries of the source that filters leave out
 	Missing     int64         `json:"missing"`         // number of paths that manifests of the source list and the source lacks
 	Longest     float64       `json:"longest_seconds"` // estimated time of one task for the longest shard
 	Mean        float64       `json:"mean_seconds"`    // of all shards
@@ -37,7 +36,7 @@ func (f *planFlags) newJSON(p *shard.Plan, r *reporter, result outcome) planJSON
 	report := planJSON{
 		headJSON: r.head(), Source: newNameJSON(f.options.Source), Targets: []nameJSON{}, Plan: newNameJSON(f.into.Into),
 		Shards: len(p.Shards), Entries: p.Totals.Entries, Directories: p.Totals.Directories, Bytes: p.Totals.Bytes,
-		LinkGroups: p.Totals.LinkGroups, Late: len(p.Late), Missing: p.Missing.Entries, LeftOut: p.Totals.LeftOut,
+		LinkGroups: p.Totals.LinkGroups, Missing: p.Totals.Missing, LeftOut: p.Totals.LeftOut,
 		Longest: longest.Seconds(), Mean: mean.Seconds(),
 		Failures: list(r.mu.failures), Warnings: list(r.mu.warnings), ExitCode: result.code(),
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
-	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 // shardRunner is the type of [engine.RunShard]. Tests pass their own function.
@@ -28,11 +27,10 @@ func newRunCmd(run shardRunner) *cobra.Command {
 	flags := &runFlags{}
 	cmd := &cobra.Command{
 		Use:   "run [flags] PLAN [SRC DST ...]",
-		Short: "Copy or check one shard of a plan",
+		Short: "Copy one shard of a plan",
 		Long: `Copies one shard of the copy that "sealift plan" has split. Any machine that
 reaches PLAN, SRC and each DST can run any shard. "sealift merge PLAN" completes
-the copy when all shards are finished. If PLAN is a plan of a verification, run
-checks one shard, and the arguments after PLAN are the directories to check.
+the copy when all shards are finished.
 
 Without --shard, the index of the shard is that of the array job: the value of
 SLURM_ARRAY_TASK_ID, JOB_COMPLETION_INDEX, AWS_BATCH_JOB_ARRAY_INDEX or
@@ -42,9 +40,9 @@ Give SRC and every DST, in the order of the plan, only if their paths on this
 machine differ from those in the plan.
 
 To continue a task that was interrupted or killed, run its shard again, on any
-machine. If another task may still be working on the shard, run waits until that
-task has not renewed its counter for two minutes. A shard that is finished
-without failures is not copied again.`,
+machine. If another task has the lock of the shard, run waits until that task
+ends, but not longer than two minutes. A shard that is finished without failures
+is not copied again. When the plan is merged, run does nothing.`,
 		Example: `  sealift run /shared/plan --shard 7
   sealift run /shared/plan --shard 0 --of 4
   sealift run /shared/plan --shard 7 /mnt/project /mnt/archive`,
@@ -61,7 +59,7 @@ without failures is not copied again.`,
 		}
 		defer closePlan()
 		flags.plan = args[0]
-		if err := flags.fill(cmd, store, args[1:]); err != nil {
+		if err := flags.fill(store, args[1:]); err != nil {
 			return err
 		}
 		indexes, err := flags.indexes(cmd, len(store.Plan.Shards))
@@ -76,9 +74,8 @@ without failures is not copied again.`,
 // runFlags holds the flags of run.
 type runFlags struct {
 	copyFlags
-	shard  int
-	of     int
-	checks *verify.Options // for a plan of a verification; nil for a copy
+	shard int
+	of    int
 }
 
 func (f *runFlags) groups() []flagGroup {
@@ -111,10 +108,7 @@ func (f *runFlags) checkRun(cmd *cobra.Command, args []string) error {
 
 // fill combines the options of the plan with those of this task. paths, if any, replace the
 // source and the destinations of the plan.
-func (f *runFlags) fill(cmd *cobra.Command, s *shard.Store, paths []string) error {
-	if s.Plan.Kind == shard.KindVerify {
-		return f.fillChecks(cmd, s, paths)
-	}
+func (f *runFlags) fill(s *shard.Store, paths []string) error {
 	o, err := copyOptions(f.plan, s, paths)
 	if err != nil {
 		return err
@@ -187,7 +181,8 @@ func (f *runFlags) indexes(cmd *cobra.Command, shards int) (list []int, err erro
 // shardResult is the result of one shard.
 type shardResult struct {
 	index    int
-	before   bool // an earlier task has finished it without failures
+	before   *shard.Finished // the record of an earlier task that has finished it without failures, or nil
+	merged   bool            // the plan was merged before
 	finished bool
 	other    *shard.Finished // the record of the task that took the shard over and has finished it, or nil
 	summary  *engine.Summary // nil if the shard was not begun
@@ -198,15 +193,11 @@ type runSummary struct{ shards []shardResult }
 
 // run runs the shards of a task, one after the other.
 func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run shardRunner) error {
-	r, err := f.newReporter(cmd)
+	r, err := newCopyReporter(cmd, &f.copyFlags, &f.options)
 	if err != nil {
 		return err
 	}
-	if f.checks != nil {
-		run = f.checkShard(r)
-	} else {
-		r.begin(&f.options)
-	}
+	r.begin(&f.options)
 	return runCommand(cmd, job[engine.Options, runSummary]{
 		reporter: r.reporter,
 		advice:   "; run the same command again to continue",
@@ -220,32 +211,25 @@ func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run sh
 	})
 }
 
-// newReporter returns the reporter of the task. A verification writes to no tree, so its log may be
-// in one.
-func (f *runFlags) newReporter(cmd *cobra.Command) (*copyReporter, error) {
-	if f.checks == nil {
-		return newCopyReporter(cmd, &f.copyFlags, &f.options)
-	}
-	base, err := newReporter(cmd, &f.outputFlags, usedByVerify(f.checks, &f.selection, f.plan))
-	return &copyReporter{reporter: base, flags: &f.copyFlags}, err
-}
-
 func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int, r *copyReporter, run shardRunner, c *counters.Set) (*runSummary, error) {
 	all := &runSummary{}
 	for _, index := range indexes {
 		name := "shard " + strconv.Itoa(index)
 		summary, err := run(ctx, &f.options, s, index, shard.AttemptOptions{Waiting: func() {
 			if !f.quiet {
-				r.print(name + ": another task has begun this shard; waiting until that task ends, or has not renewed its counter for two minutes")
+				r.print(name + ": another task has the lock of this shard; waiting until that task ends, at most two minutes")
 			}
 		}}, c)
 		result := shardResult{index: index, summary: summary}
-		_, result.before = errors.AsType[*shard.FinishedError](err)
+		if done, ok := errors.AsType[*shard.FinishedError](err); ok {
+			result.before = done.Record
+		}
+		result.merged = errors.Is(err, engine.ErrMerged)
 		refused := errors.As(err, new(*failure.RefusedError))
-		if ctx.Err() == nil && !refused {
+		if ctx.Err() == nil && !refused && !result.merged {
 			state, statusErr := s.Status(index)
 			result.finished = state.Finished != nil
-			if result.finished && isTakenOver(err) {
+			if result.finished && errors.Is(err, shard.ErrSuperseded) {
 				r.warning("", "", fmt.Errorf("%s: %w; that task has finished it", name, err))
 				result.other, err = state.Finished, nil
 			}
@@ -255,7 +239,7 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 		}
 		all.shards = append(all.shards, result)
 		switch {
-		case result.before || err == nil:
+		case result.before != nil || result.merged || err == nil:
 		case refused || ctx.Err() != nil:
 			return all, err
 		default:
@@ -280,27 +264,29 @@ func parts(err error) []error {
 	return joined.Unwrap()
 }
 
-// isTakenOver reports whether another task may copy or check the shard now.
-func isTakenOver(err error) bool {
-	return errors.Is(err, shard.ErrRightLost) || errors.Is(err, shard.ErrSuperseded)
-}
-
 // outcome returns the outcome of the task that has finished the shard.
 func (s *shardResult) outcome() outcome {
 	switch {
 	case s.other != nil:
-		return outcome{failed: s.other.Failures > 0, mismatched: s.other.Mismatches > 0, conflicts: s.other.Conflicts > 0}
+		return outcomeOfRecord(s.other)
+	case s.before != nil:
+		return outcomeOfRecord(s.before)
 	case s.summary != nil:
 		return outcomeOfCopy(s.summary)
 	}
 	return outcome{}
 }
 
+// outcomeOfRecord returns the outcome of the task that has made a finish record.
+func outcomeOfRecord(f *shard.Finished) outcome {
+	return outcome{failed: f.Failures > 0, mismatched: f.Mismatches > 0, conflicts: f.Conflicts > 0}
+}
+
 // finish ends the log and prints the summary.
 func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, result outcome) outcome {
 	for _, s := range all.shards {
 		result = result.or(s.outcome())
-		if !s.finished && !s.before && result.signal == nil {
+		if !s.finished && s.before == nil && !s.merged && result.signal == nil {
 			result.failed = true
 		}
 	}
@@ -328,21 +314,20 @@ func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, re
 
 // print prints the summary of one shard.
 func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
-	bad := "COMPLETE"
-	files := func() string { return plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary) }
-	if f.checks != nil {
-		bad = "VERIFIED"
-		files = func() string { return plural(s.summary.Files, "file") + " checked" }
-	}
 	name := "shard " + strconv.Itoa(s.index)
-	if s.before {
+	if s.merged {
+		v := verdict{good: name + " has nothing to do: the plan was merged before"}
+		v.print(w)
+		return
+	}
+	if s.before != nil {
 		v := verdict{good: name + " was finished before; when all shards are finished, run sealift merge " + quote.Name(f.plan)}
 		v.print(w)
 		return
 	}
 	if s.other != nil {
 		v := verdict{good: name + " is finished by another task, which has taken it over", next: "run the same command again, on any machine"}
-		v.bad = name + " is finished by another task, NOT " + bad
+		v.bad = name + " is finished by another task, NOT COMPLETE"
 		v.addCount(s.other.Mismatches, "mismatch")
 		v.addCount(s.other.Failures, "error")
 		v.addCountOf(s.other.Conflicts, "conflict", " left alone")
@@ -355,9 +340,9 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 		v.print(w)
 		return
 	}
-	v := verdict{good: name + " is finished: " + files(), bad: strings.ToUpper(name) + " IS NOT FINISHED"}
+	v := verdict{good: name + " is finished: " + plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary), bad: strings.ToUpper(name) + " IS NOT FINISHED"}
 	if s.finished {
-		v.bad = name + " is finished, NOT " + bad
+		v.bad = name + " is finished, NOT COMPLETE"
 	} else if result.signal == nil {
 		v.add("see the messages above")
 	}
@@ -371,9 +356,5 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 		v.next = "run the same command again, on any machine"
 	}
 	v.print(w)
-	if f.checks != nil {
-		printCheckTable(w, s.summary)
-		return
-	}
 	printCopyTable(w, &f.options, s.summary, nil, s.summary.Mismatches, s.summary.Errors)
 }

@@ -19,7 +19,7 @@ type runJSON struct {
 // shardRunJSON is the result of one shard.
 type shardRunJSON struct {
 	Index  int        `json:"index"`
-	State  string     `json:"state"` // "finished", "finished before", "finished by another task" or "not finished"
+	State  string     `json:"state"` // "finished", "finished before", "finished by another task", "merged before" or "not finished"
 	Counts countsJSON `json:"counts"`
 	amountJSON
 	ResumedFiles int64                `json:"resumed_files"`
@@ -48,7 +48,9 @@ func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) run
 	for _, s := range all.shards {
 		state := "not finished"
 		switch {
-		case s.before:
+		case s.merged:
+			state = "merged before"
+		case s.before != nil:
 			state = "finished before"
 		case s.other != nil:
 			state = "finished by another task"

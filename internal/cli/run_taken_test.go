@@ -47,7 +47,7 @@ func TestShardThatAnotherTaskHasFinished(t *testing.T) {
 	require.Zero(t, code, stderr)
 	require.Equal(t, "shard 0 is finished by another task, which has taken it over\n", stdout)
 	require.Contains(t, stderr, "sealift: warning: shard 0: ")
-	require.Contains(t, stderr, "another task has taken over the shard; that task has finished it\n")
+	require.Contains(t, stderr, "another task has begun this shard again; that task has finished it\n")
 	require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 
 	for i := range 6 { // those of the last shard do not exist yet
@@ -55,7 +55,7 @@ func TestShardThatAnotherTaskHasFinished(t *testing.T) {
 			require.NoError(t, err)
 		}
 	}
-	run = takenOver(shard.ErrRightLost, engine.RunShard)
+	run = takenOver(shard.ErrSuperseded, engine.RunShard)
 	code, stdout, _ = runTakenOver(t, run, "--json", plan, "--shard", "2")
 	require.Equal(t, 4, code, stdout)
 	require.Contains(t, stdout, `"state":"finished by another task"`)
@@ -71,7 +71,7 @@ func TestShardThatAnotherTaskHasNotFinished(t *testing.T) {
 	code, stdout, stderr := runTakenOver(t, takenOver(shard.ErrSuperseded, waits), plan, "--shard", "0")
 	require.Equal(t, 1, code, stderr)
 	require.Contains(t, stdout, "SHARD 0 IS NOT FINISHED: ")
-	require.Contains(t, stderr, "another task has taken over the shard")
+	require.Contains(t, stderr, "another task has begun this shard again")
 }
 
 // A task that fails in two ways prints two messages.

@@ -10,8 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/submit"
 )
 
@@ -70,14 +72,22 @@ func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
 	defer closePlan()
 	progress, err := store.Progress(cmd.Context())
 	if err == nil {
-		err = store.CheckAbandoned()
+		var end *shard.End
+		switch end, err = store.End(); {
+		case err != nil || end == nil:
+		case end.Abandoned:
+			err = engine.ErrAbandoned
+		default:
+			err = engine.ErrMerged
+		}
 	}
 	if err != nil {
 		return refusePlan(path, err)
 	}
 	job := &submit.Job{
 		Plan:           store.Plan,
-		Left:           slices.Sorted(slices.Values(append(progress.Unfinished(), progress.Failed()...))),
+		System:         f.system,
+		Left:           progress.ToRun(),
 		Tasks:          f.tasks,
 		BytesPerSecond: f.bytesPerSecond,
 		DirtyWindow:    max(f.dirtyWindow, 0), // auto and off are not positive
@@ -98,7 +108,7 @@ func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
 	if err == nil {
 		job.User.Groups = slices.DeleteFunc(groups, func(g int) bool { return g == job.User.Group })
 	}
-	err = job.Write(cmd.OutOrStdout(), f.system)
+	err = job.Write(cmd.OutOrStdout())
 	if refused, ok := errors.AsType[*submit.PathError](err); ok {
 		return failure.Refuse("%s: %s", quote.Name(refused.Path), refused.Why)
 	}

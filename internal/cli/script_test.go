@@ -27,14 +27,13 @@ func planOfFiles(t *testing.T, files int) string {
 	require.NoError(t, err)
 	defer dir.Close()
 	p, err := shard.NewPlanner(dir, shard.PlanOptions{
-		Kind:    shard.KindCopy,
 		Source:  shard.Root{Path: "/source"},
-		Targets: []shard.Target{{Root: shard.Root{Path: "/destination"}}},
+		Targets: []shard.Root{{Path: "/destination"}},
 		Shards:  files,
 	})
 	require.NoError(t, err)
 	defer p.Close()
-	require.NoError(t, p.AddDirectory(shard.Directory{ID: fsys.ID{Ino: 2}}))
+	require.NoError(t, p.AddDirectory(shard.Directory{}))
 	for i := range files {
 		e := shard.Entry{Path: fmt.Sprintf("file %d", i), Kind: fsys.Regular, Size: 1 << 30}
 		require.NoError(t, p.Add(e, fsys.ID{Ino: uint64(i) + 3}, 1))

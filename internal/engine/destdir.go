@@ -174,7 +174,7 @@ func (dd *destDir) prepareRoot(r *placer) destState {
 		return destAbsent
 	}
 	dd.handle, dd.empty = t.Handle, t.Created
-	dd.fresh = dd.empty || t.absentInPlan(dd.src)
+	dd.fresh = dd.empty || r.rules.planned && t.rootOurs
 	return dd.inspect(r, t.Root)
 }
 
@@ -182,14 +182,15 @@ func (dd *destDir) prepareRoot(r *placer) destState {
 // info describes. The error says why nothing may be copied into it.
 func (dd *destDir) recognize(r *placer, info fsys.Info) error {
 	t := dd.target
-	dd.fresh = dd.empty || t.absentInPlan(dd.src)
-	merged := !dd.empty && info.UID == dd.src.Info.UID // an earlier merge of the plan has set the owner
+	made, err := r.shared.recognize(dd, info)
 	switch {
-	case dd.fresh && !t.isOwnWork(info) && !merged:
+	case err != nil:
+		return err
+	case dd.empty && !t.isOwnWork(info):
 		return errExchanged
-	case t.earlier != nil && info.IsUnfinished() && t.isOwnWork(info):
-		dd.fresh = true // a run created it that was interrupted, or that could not set its metadata
 	}
+	// A run created an unfinished directory that was interrupted, or that could not set its metadata.
+	dd.fresh = dd.empty || made || t.earlier != nil && info.IsUnfinished() && t.isOwnWork(info)
 	switch {
 	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID || t.ShowsSource(dd.src.Path()):
 		return errIsSource
@@ -219,7 +220,7 @@ func (dd *destDir) enter(r *placer, up *fsys.Dir) (*fsys.Dir, error) {
 		if r.opts.DryRun {
 			return nil, nil
 		}
-		dir, err := dd.make(up, name)
+		dir, err := dd.make(r, up, name)
 		if !errors.Is(err, fs.ErrExist) {
 			return dir, err
 		}
@@ -241,7 +242,7 @@ func (dd *destDir) enter(r *placer, up *fsys.Dir) (*fsys.Dir, error) {
 		return dir, err
 	}
 	if errors.Is(err, fs.ErrNotExist) && !r.opts.DryRun { // removed since it was listed
-		return dd.make(up, name)
+		return dd.make(r, up, name)
 	}
 	if !fsys.IsSymlinkRefusal(err) {
 		return nil, err
@@ -275,18 +276,21 @@ func (dd *destDir) replaceLink(r *placer, up *fsys.Dir, name string) (*fsys.Dir,
 		}
 		dd.target.backup.kept.Add(1)
 	}
-	if err := r.mayCommit(); err != nil {
+	if err := r.mayCommit(dd.target); err != nil {
 		return nil, err
 	}
 	if err := up.Remove(name); err != nil {
 		return nil, err
 	}
 	r.collector.record(dd.target, record.Outcome{Path: dd.src.Path(), Below: true})
-	return dd.make(up, name)
+	return dd.make(r, up, name)
 }
 
 // make creates and opens the directory. Its mode is widened when it is complete.
-func (dd *destDir) make(up *fsys.Dir, name string) (*fsys.Dir, error) {
+func (dd *destDir) make(r *placer, up *fsys.Dir, name string) (*fsys.Dir, error) {
+	if err := r.shared.mayMake(dd); err != nil {
+		return nil, err
+	}
 	if err := up.MkdirUnfinished(name); err != nil {
 		return nil, err
 	}

@@ -118,16 +118,14 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 	r = &run{}
 	r.mode = m
 	r.opts, r.counters, r.route, r.rules, r.outer = o, c, rt, m.rules(o), ctx
-	r.mayCommit, r.recorded, r.names = r.checkCommit, m.previous, maphash.MakeSeed()
+	r.shared, r.mayCommit, r.recorded, r.names = m, r.checkCommit, m.previous, maphash.MakeSeed()
 	r.listed = func(e *entry) (catalog.Expectation, error) { return m.expected(r, e) }
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
 	r.ctx, r.cancel = context.WithCancelCause(ctx)
 	for i, d := range rt.Destinations {
-		r.targets = append(r.targets, &target{
-			Destination: dest.New(d, i, r.report, r.loseTarget, c), planIndex: i, planned: r.rules.planned,
-		})
+		r.targets = append(r.targets, &target{Destination: dest.New(d, i, r.report, r.loseTarget, c)})
 	}
 	r.collector = newCollector(r)
 	r.cache = source.Cache{

@@ -143,7 +143,7 @@ func (r *completer) finishTarget(t *target) (written []record.Written) {
 		return written
 	}
 	t.finished, t.journalStays = true, stays
-	if !t.planned { // a merge calls closeTarget later, for all destinations together
+	if !r.rules.planned { // a merge calls closeTarget later, for all destinations together
 		r.closeTarget(t)
 	}
 	return written
@@ -154,7 +154,7 @@ func (r *completer) finishTarget(t *target) (written []record.Written) {
 func (r *completer) closeTarget(t *target) {
 	t.closeLogs()
 	if !t.journalStays {
-		if t.planned { // set everything now: once the journal is removed, a later merge sets only mode and times, see closeRoot
+		if r.rules.planned { // set everything now: once the journal is removed, a later merge sets only mode and times, see closeRoot
 			r.completeRoot(t, 0o700)
 		}
 		if err := t.journal.Remove(); err != nil {
@@ -181,7 +181,7 @@ func (r *completer) completeRoot(t *target, permissions uint32) {
 		meta := *t.rootMeta
 		// Windows hides the root of a drive, which must not hide its copy.
 		meta.Info.Mode = meta.Info.Mode&^fsys.ModeAttributes | have.Mode&fsys.ModeAttributes | permissions
-		isNew := t.Created || t.madeByPlan
+		isNew := t.Created
 		_, err = t.FileSystems.Root().Apply(&t.Root.Object, &meta, have, isNew || have.IsUnfinished(), !isNew)
 	}
 	if err != nil {
@@ -235,7 +235,7 @@ func (t *target) abandon(r *run) {
 		}
 	}
 	switch {
-	case t.planned: // the merge removes the journal
+	case r.rules.planned: // the merge removes the journal
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case t.rootOurs: // the next run would not know that Sealift made the root
 	case t.worthKeeping():

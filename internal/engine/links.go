@@ -311,7 +311,8 @@ func (r *copier) link(e *entry) {
 	for _, p := range e.transfers {
 		l := &e.group.primaries[p.target.Index]
 		moves := p.state == stateMoving
-		separate := p.state == stateKeeping && l.changes && p.have.ID != l.id && p.equalsSource(e)
+		twice := r.rules.repeated && (p.decision.Suspect || p.content.Known) // two attempts have each made a name of the file
+		separate := p.state == stateKeeping && (l.changes || twice) && p.have.ID != l.id && p.equalsSource(e)
 		if l.name == nil || p.target.Dropped() || !moves && !separate || !e.mayLinkTo(l) {
 			continue
 		}
@@ -371,9 +372,6 @@ func (r *copier) linkTo(e *entry, p *transfer, l *primary) error {
 	}
 	if err := p.target.records.BeforeChange(e.manifestPath(p)); err != nil {
 		return inStage(failure.StageJournal, err)
-	}
-	if err := r.mayCommit(); err != nil {
-		return err
 	}
 	err = from.Link(l.name.name, p.dir, name)
 	switch {

@@ -241,7 +241,6 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mtime(before)), // which is up to date
 		}},
 		"an earlier manifest": {earlier: true},
-		"policy never":        {earlier: true, change: func(c *mergeCase) { c.opts.Policy = policy.Never }},
 		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
 		"filters": {change: func(c *mergeCase) {
 			c.opts.Filter = &filter.List{}
@@ -256,9 +255,6 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 		"a mismatch":          {source: map[string]treetest.Node{"SHA256SUMS": manifest("B", "a")}},
 		"absence is allowed":  {source: map[string]treetest.Node{"SHA256SUMS": manifest("a", "absent")}, change: func(c *mergeCase) { c.opts.SourceManifest = SourceManifestPresent }},
 		"a link in the way":   {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}},
-		"policy never, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere"), "wide": treetest.File("no directory")}, change: func(c *mergeCase) {
-			c.opts.Policy = policy.Never
-		}},
 		"policy always, a link in the way": {old: treetest.Dir{"d": treetest.Symlink("elsewhere")}, change: func(c *mergeCase) {
 			c.opts.Policy, c.opts.Preserve = policy.Always, metadata.PreserveTimes
 		}},
@@ -362,15 +358,16 @@ func TestAFailedShardRunsAgainAfterAMerge(t *testing.T) {
 	assert.Equal(t, single.Total, m.Summary.Total)
 }
 
-// A shard that has finished with a conflict runs again. The conflict is left alone again, although the
+// A shard that has finished with a failure and a conflict runs again. The conflict is left alone again, although the
 // file at the destination has changed since the first attempt.
 func TestAConflictStaysWhenTheShardRunsAgain(t *testing.T) {
 	c := newMergeCase(t, planTree())
 	kept := filepath.Join(c.base, "split", "one", "a")
 	write(t, filepath.Dir(kept), "a", []byte("newer"), since)
 	s := c.plan(1, []string{"one"})
-	for range 3 {
-		require.EqualValues(t, 1, c.task(s, 0, nil).Conflicts)
+	unreadable := &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("B", faultfs.Fail(syscall.EACCES)), fsys.OpOpen)}
+	for _, sys := range []*fsys.FS{unreadable, unreadable, nil} {
+		require.EqualValues(t, 1, c.task(s, 0, sys).Conflicts)
 		require.NoError(t, os.Chmod(kept, 0o600))
 	}
 	m := c.merge(s)
@@ -379,36 +376,4 @@ func TestAConflictStaysWhenTheShardRunsAgain(t *testing.T) {
 	content, err := os.ReadFile(kept)
 	require.NoError(t, err)
 	require.Equal(t, "newer", string(content))
-}
-
-// The filters of the plan decide which entries that came after it are missing from the copy.
-func TestFiltersDecideAboutEntriesMadeAfterThePlan(t *testing.T) {
-	c := newMergeCase(t, treetest.Dir{
-		"a.mov": treetest.File("1"), "a.tmp": treetest.File("2"),
-		"d":   treetest.Dir{"b.mov": treetest.File("3"), "c.tmp": treetest.File("4")},
-		"all": treetest.Dir{"x": treetest.File("5")},
-	})
-	c.opts.Filter = &filter.List{}
-	require.NoError(t, c.opts.Filter.Include("*.mov"))
-	require.NoError(t, c.opts.Filter.Include("all/**"))
-	require.NoError(t, c.opts.Filter.Exclude("*"))
-	s := c.plan(2, []string{"one"})
-	for i := range s.Plan.Shards {
-		c.task(s, i, nil)
-	}
-	for _, path := range []string{
-		"new.tmp", "d/new.tmp", "empty/deep/x.tmp", // not included: rules only traverse what is above
-		"d/new.mov", "all/y", "more/deep/y.mov",
-	} {
-		name := filepath.Join(c.base, "src", path)
-		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o700))
-		require.NoError(t, os.WriteFile(name, nil, 0o600))
-	}
-	assert.EqualValues(t, 3, c.merge(s).Summary.Errors)
-	var paths []string
-	for _, e := range badOf(c.events) {
-		require.ErrorIs(t, e.Err, errNewer)
-		paths = append(paths, e.Path)
-	}
-	assert.Equal(t, []string{"all/y", "d/new.mov", "more"}, paths)
 }

@@ -16,9 +16,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
-// A merge that has closed one destination and not the other is run again for the other one, with
-// the counts of that destination.
-func TestTheSecondMergeCountsOnlyTheRemainingDestination(t *testing.T) {
+// A merge that has closed one destination and not the other is run again, and closes the other one.
+func TestTheSecondMergeClosesTheRemainingDestination(t *testing.T) {
 	c := newMergeCase(t, planTree())
 	targets := []string{"one", "two"}
 	treetest.Create(t, filepath.Join(c.base, "split", "one"), treetest.Dir{"a": treetest.Directory(treetest.Dir{})}) // is in the way
@@ -38,12 +37,8 @@ func TestTheSecondMergeCountsOnlyTheRemainingDestination(t *testing.T) {
 	require.NoDirExists(t, filepath.Join(c.base, "split", "one", ".sealift-journal"))
 
 	second := c.merge(c.store())
-	require.True(t, second.Merged)
-	require.Len(t, second.Summary.Targets, 1)
-	two := second.Summary.Targets[0]
-	assert.Equal(t, filepath.Join(c.base, "split", "two"), two.Path)
-	assert.Zero(t, two.Left)
-	assert.Equal(t, first.Summary.Targets[1].Present, two.Present)
+	require.True(t, second.Already)
+	assert.EqualValues(t, 1, second.Summary.Conflicts)
 	require.NoDirExists(t, filepath.Join(c.base, "split", "two", ".sealift-journal"))
 }
 

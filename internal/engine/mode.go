@@ -47,8 +47,9 @@ type mode interface {
 	expected(r *run, e *entry) (catalog.Expectation, error)
 	// previous returns what earlier runs have recorded for the entry at the destination.
 	previous(e *entry, p *transfer) record.Kept
-	// mayCommit returns nil if the run may give a name to what it has written.
-	mayCommit() error
+	placeMode
+	// mayCommit returns nil if the run may replace or remove a name at a destination.
+	mayCommit(t *target) error
 	// fail ends the run because of err: it cannot complete its task.
 	fail(r *run, err error)
 	// record is called by the collector with each event, before it is counted. If it returns
@@ -62,12 +63,24 @@ type mode interface {
 	finish(r *run, durable []*target)
 }
 
+// placeMode is the part of a mode that concerns directories and names of a destination.
+type placeMode interface {
+	// recognize examines a directory of a destination that was opened, and reports whether another run
+	// of this copy has made it.
+	recognize(dd *destDir, info fsys.Info) (made bool, err error)
+	// mayMake returns nil if the run may make a directory of a destination.
+	mayMake(dd *destDir) error
+	// wasLeftAlone reports whether a file is a conflict that an earlier run of this copy has reported.
+	wasLeftAlone(t *target, path string) bool
+}
+
 // rules are the answers of a mode that stay the same during a run.
 type rules struct {
 	// completes: the run completes the destinations. It writes the manifests and markers for the
 	// whole tree, and the journals are not needed after it.
 	completes bool
-	// planned: the run belongs to a plan. Its mark at the destinations keeps other runs out.
+	// planned: the run belongs to a plan. Its mark at the destinations keeps other runs out, except
+	// those of the same plan. They may have made a directory that is unfinished.
 	planned bool
 	// repeated: if the run is interrupted, another attempt continues its work, perhaps while the
 	// process of this run is still alive.
@@ -104,14 +117,18 @@ func (treeCopy) feed(r *run, root *walk.Dir) {
 		root.Done() // the hold that Walk releases
 		return
 	}
-	walk.Walk(r.ctx, root, walk.Options{
+	walk.Walk(r.ctx, root, r.walkOptions())
+}
+
+func (r *run) walkOptions() walk.Options {
+	return walk.Options{
 		Workers:       walkers(r.opts.Workers),
 		Filter:        r.opts.Filter,
 		Only:          r.opts.Only,
 		OneFileSystem: r.opts.OneFileSystem,
 		LeftOut:       &r.leftOut,
 		SkipReserved:  func(d *walk.Dir, name string) { r.skipReserved(d.Join(name)) },
-	})
+	}
 }
 
 func (treeCopy) expected(r *run, e *entry) (catalog.Expectation, error) {
@@ -122,7 +139,13 @@ func (treeCopy) previous(e *entry, p *transfer) record.Kept {
 	return p.target.records.Kept(e.manifestPath(p))
 }
 
-func (treeCopy) mayCommit() error { return nil }
+func (treeCopy) recognize(*destDir, fsys.Info) (made bool, err error) { return false, nil }
+
+func (treeCopy) mayMake(*destDir) error { return nil }
+
+func (treeCopy) wasLeftAlone(*target, string) bool { return false }
+
+func (treeCopy) mayCommit(*target) error { return nil }
 
 func (treeCopy) fail(r *run, err error) { r.cancel(err) }
 
@@ -137,10 +160,11 @@ func (treeCopy) finish(r *run, _ []*target) {
 	}
 }
 
-// checkCommit returns nil if the run may give a name to a file that it has written. The caller
-// must do so immediately. Otherwise, it ends the run and returns dest.ErrReported.
-func (r *run) checkCommit() error {
-	if err := r.mode.mayCommit(); err != nil {
+// checkCommit returns nil if the run may replace or remove a name at a destination. The file that
+// replaces it has a temporary name already. The caller must do so immediately. Otherwise, checkCommit
+// ends the run and returns dest.ErrReported.
+func (r *run) checkCommit(t *target) error {
+	if err := r.mode.mayCommit(t); err != nil {
 		r.mode.fail(r, err)
 		return dest.ErrReported
 	}

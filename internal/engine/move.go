@@ -189,9 +189,6 @@ func (r *mover) commit(e *entry, p *transfer) error {
 	if err = p.target.records.BeforeChange(e.manifestPath(p)); err != nil {
 		return inStage(failure.StageJournal, err)
 	}
-	if err = r.mayCommit(); err != nil {
-		return err
-	}
 	if p.exists {
 		if err = r.beforeReplacing(p); err == nil {
 			err = s.File.CommitReplacing(p.name)

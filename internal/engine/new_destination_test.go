@@ -127,7 +127,7 @@ func TestUndoneDirectories(t *testing.T) {
 	require.NoError(t, fresh.Make())
 	fresh.Root.Close()
 	require.NoError(t, os.WriteFile(filepath.Join(top, "a", "theirs"), nil, 0o600))
-	fresh.undo()
+	fresh.undo(&run{})
 	require.NoDirExists(t, filepath.Join(top, "a", "b"))
 	require.FileExists(t, filepath.Join(top, "a", "theirs"))
 
@@ -136,7 +136,7 @@ func TestUndoneDirectories(t *testing.T) {
 	require.NoError(t, theirs.Make())
 	theirs.Root.Close()
 	require.False(t, theirs.Created)
-	theirs.undo()
+	theirs.undo(&run{})
 	require.DirExists(t, theirs.Dir)
 }
 

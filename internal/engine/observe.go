@@ -97,7 +97,7 @@ func (r *copier) observeJournal(e *entry, p *transfer) (j policy.JournalView) {
 		}
 		return j
 	}
-	j.Suspect = left.MayBeIncomplete && !p.target.leftBefore(e.Path)
+	j.Suspect = left.MayBeIncomplete && !r.shared.wasLeftAlone(p.target, e.Path)
 	return j
 }
 

@@ -66,6 +66,7 @@ type Options struct {
 	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
 	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
 	linkedMemory     int                  // bytes
+	numbersChange    bool                 // the inode numbers of directories do not stay
 
 	// Report receives each event as it happens. Calls do not overlap. Report must return soon,
 	// because the collector waits for it. It may be nil.

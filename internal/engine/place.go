@@ -14,9 +14,10 @@ import (
 // placer is the part of a run that gives names at destinations.
 type placer struct {
 	reporter
-	mayCommit func() error       // nil if the run may give a name to a file; the caller must do so immediately
-	names     maphash.Seed       // of all name sets
-	unlinked  sharedSet[fsys.ID] // files that had several names and have lost one of them in this run
+	shared    placeMode           // what the mode of the run has to say
+	mayCommit func(*target) error // nil if the run may replace or remove a name; the caller must do so immediately
+	names     maphash.Seed        // of all name sets
+	unlinked  sharedSet[fsys.ID]  // files that had several names and have lost one of them in this run
 }
 
 // nameTaken finds out why a name exists that did not exist before. If another process created it,
@@ -64,7 +65,7 @@ func (r *placer) keepOld(p *transfer) error {
 // checks that this task may still commit, and keeps the old file. It checks again afterwards,
 // because keeping a file can take long.
 func (r *placer) beforeReplacing(p *transfer) error {
-	err := r.mayCommit()
+	err := r.mayCommit(p.target)
 	if err == nil {
 		err = r.keepOld(p)
 	}
@@ -72,7 +73,7 @@ func (r *placer) beforeReplacing(p *transfer) error {
 		r.unlinked.add(p.have.ID)
 	}
 	if err == nil && p.target.backup != nil {
-		err = r.mayCommit()
+		err = r.mayCommit(p.target)
 	}
 	return err
 }

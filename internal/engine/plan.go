@@ -16,10 +16,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // PlanOptions describe how Plan splits a copy into shards.
@@ -36,15 +38,10 @@ type planning struct {
 	into    PlanOptions
 	path    string       // of the plan, absolute
 	dir     *fsys.Dir    // nil until it exists
-	lock    *fsys.Lock   // of dir; nil if the file system has no locks
 	finder  *fsys.Finder // of the source
-	id      string       // of the plan; until planner is set, of an interrupted plan in dir, "" if there is none
 	planner *shard.Planner
-	late    map[string]bool // paths of files that Merge copies, and no shard
+	late    map[string]bool // paths of files that the merge decides about, and no shard
 	lists   [][]string      // paths of the manifests at each destination
-	// trusted says for each destination that an interrupted run of this plan has moved its
-	// manifests aside. No task has begun yet, so the lines of these manifests are still right.
-	trusted []bool
 }
 
 // Plan splits the copy that o describes into shards and writes the plan. It makes all refusals
@@ -55,6 +52,9 @@ type planning struct {
 func Plan(ctx context.Context, o *Options, into PlanOptions, c *counters.Set) (plan *shard.Plan, err error) {
 	if o.MHL != nil || o.MediaList != nil || o.Bag != nil {
 		return nil, failure.Refuse("--mhl and --bag need the whole tree at once, so they cannot be planned; copy without them, and add the history with sealift sum --mhl")
+	}
+	if o.Policy == policy.Never || o.Policy == policy.Protect {
+		return nil, failure.Refuse("--overwrite-policy %s cannot be planned: where two tasks copy the same names, neither knows which files existed before; use sealift copy", o.Policy)
 	}
 	fsys.Umask()
 	rt, err := route.Resolve(o.places())
@@ -106,20 +106,17 @@ type planner struct {
 }
 
 func (p planner) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error) {
-	return resume.OpenJournalToPlan(root, p.planning.id)
+	return resume.OpenJournalToPlan(root, p.planning.path)
 }
 
-// openInto opens and locks the directory of the plan, if it exists.
+// openInto opens the directory of the plan, if it exists.
 func (p *planning) openInto(system *fsys.FS) (err error) {
 	p.dir, err = system.OpenTrustedRoot(p.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil {
-		p.id, err = shard.Inspect(p.dir)
-	}
-	if err == nil {
-		p.lock, err = shard.Lock(p.dir)
+		err = shard.Inspect(p.dir)
 	}
 	if err != nil {
 		return failure.Refuse("plan directory %s: %s", quoteName(p.into.Into), route.Reason(err))
@@ -127,13 +124,10 @@ func (p *planning) openInto(system *fsys.FS) (err error) {
 	return nil
 }
 
-// closeInto closes the planner, and unlocks and closes the directory of the plan.
+// closeInto closes the planner and the directory of the plan.
 func (p *planning) closeInto() {
 	if p.planner != nil {
 		p.planner.Close()
-	}
-	if p.lock != nil {
-		p.lock.Unlock()
 	}
 	if p.dir != nil {
 		p.dir.Close()
@@ -204,7 +198,7 @@ func (p *planning) explain(err error) error {
 // openDestinations creates, locks and inspects the destinations. It refuses what Run refuses.
 func (p *planning) openDestinations() error {
 	p.targetsLeft.Store(int64(len(p.targets)) + 1) // 1 is added so that the context is not canceled when all destinations are dropped
-	p.lists, p.trusted = make([][]string, len(p.targets)), make([]bool, len(p.targets))
+	p.lists = make([][]string, len(p.targets))
 	for i, t := range p.targets {
 		err := p.openDestination(i, t)
 		if refused := (*failure.RefusedError)(nil); errors.As(err, &refused) {
@@ -223,7 +217,7 @@ func (p *planning) openDestination(i int, t *target) error {
 	}
 	if _, found, err := resume.ReadPlanMark(t.Root); err != nil {
 		return err
-	} else if p.trusted[i] = found; !found && t.journal.HoldsLogs() {
+	} else if !found && t.journal.HoldsLogs() {
 		return failure.Refuse("destination %s: an interrupted copy has left its journal there; run that copy again to its end, or remove %s if it is not wanted",
 			quoteName(t.Given), quoteName(resume.JournalName("")))
 	}
@@ -250,7 +244,7 @@ func (p *planning) begin() error {
 		return err
 	}
 	o := shard.PlanOptions{
-		Kind: shard.KindCopy, Copy: planned(p.opts), Sealift: p.into.Sealift,
+		Copy: planned(p.opts), Sealift: p.into.Sealift,
 		Source: shard.RootOf(source, p.sourceInfo), Shards: p.into.Shards, ShardSize: p.into.ShardSize,
 		Links: p.opts.Preserve&metadata.PreserveLinks != 0, BeforeCommit: p.prepareDestinations,
 	}
@@ -266,7 +260,7 @@ func (p *planning) begin() error {
 		if err != nil {
 			return err
 		}
-		o.Targets = append(o.Targets, shard.Target{Root: shard.RootOf(path, info)})
+		o.Targets = append(o.Targets, shard.RootOf(path, info))
 	}
 	if target := p.folding(); target != nil {
 		o.Collides = func(dir, other string) {
@@ -277,13 +271,10 @@ func (p *planning) begin() error {
 	p.finder = fsys.NewFinder(p.source, fsys.FinderLimit())
 	o.Missing = func(path string) bool { return p.opts.wanted(path) && p.absent(p.finder, path) }
 	p.planner, err = shard.NewPlanner(p.dir, o)
-	if err == nil {
-		p.id = p.planner.ID()
-	}
 	return err
 }
 
-// makeInto creates and locks the directory of the plan. No other user may read it.
+// makeInto creates the directory of the plan. No other user may read it.
 func (p *planning) makeInto() error {
 	if _, err := fsys.MakeDirs(filepath.Dir(p.path)); err != nil {
 		return err
@@ -298,9 +289,6 @@ func (p *planning) makeInto() error {
 		return err
 	}
 	if p.dir, err = parent.OpenDir(name); err != nil {
-		return err
-	}
-	if p.lock, err = shard.Lock(p.dir); err != nil {
 		return err
 	}
 	return parent.SyncToDrive()
@@ -326,7 +314,7 @@ func (p *planning) addExpected() error {
 // closes these manifests, because their indexes use memory.
 func (p *planning) addPrevious() error {
 	for i, t := range p.targets {
-		p.resumeRecords(i)
+		t.records.Resume(nil)
 		err := record.Of[catalog.Planned](&t.records).EachKept(func(slot int, file string, digest []byte) error {
 			return errors.Join(p.planner.Previous(file, shard.LineDigest{Target: i, Hash: slot, Digest: digest}), p.ctx.Err())
 		})
@@ -341,19 +329,6 @@ func (p *planning) addPrevious() error {
 	}
 	return nil
 }
-
-// resumeRecords passes to the records of destination i whether the lines of manifests that were
-// moved aside are still right.
-func (p *planning) resumeRecords(i int) {
-	if p.trusted[i] {
-		p.targets[i].records.Resume(untouched{})
-	} else {
-		p.targets[i].records.Resume(nil)
-	}
-}
-
-// untouched implements record.Interrupted for interrupted runs that have changed no file.
-type untouched struct{}
 
 // prepareDestinations is the last step before plan.json gets its name. It marks the
 // destinations, and moves aside the manifests that the copy will replace.
@@ -387,7 +362,7 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.CheckName(); err != nil {
 		return err
 	}
-	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.id, Path: p.path}); err != nil {
+	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.planner.ID(), Path: p.path}); err != nil {
 		return err
 	}
 	if err := t.SyncMade(); err != nil {
@@ -403,7 +378,7 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if !slices.Equal(record.Of[catalog.Planned](&t.records).Names(), p.lists[i]) {
 		return errors.New("another process has written a manifest meanwhile; plan again")
 	}
-	p.resumeRecords(i)
+	t.records.Resume(nil)
 	return t.records.BeforeChanges()
 }
 
@@ -416,9 +391,42 @@ func (p *planning) undoDestinations() {
 			continue
 		}
 		if _, found, err := resume.ReadPlanMark(t.Root); err == nil && !found {
-			t.undo()
+			t.undo(p.run)
 		}
 	}
+}
+
+// scanSource walks the source and adds its entries to the planner.
+func (p *planning) scanSource() error {
+	root, _, err := p.route.OpenSource()
+	if err != nil {
+		return err
+	}
+	o := shard.ScanOptions{
+		Options:    p.walkOptions(),
+		Enter:      func(d *walk.Dir) bool { return !p.isDestination(d) },
+		Wanted:     p.isPlanned,
+		Unreadable: func(path string, err error) { p.reportSource(path, failure.StageScan, err) },
+	}
+	err = shard.Scan(p.ctx, root, p.planner, o)
+	p.collector.await()
+	if n := p.collector.summary.Reserved; n > 0 {
+		p.report(event.Event{Kind: event.Warning, Path: p.collector.summary.ReservedAt[0], Err: fmt.Errorf("journals, markers and temporaries of unfinished copies are not copied; the source has %d", n)})
+	}
+	if err == nil {
+		p.counters.ScanDone.Store(true)
+	}
+	return err
+}
+
+// isPlanned counts an entry of the source and reports whether it goes into a shard.
+func (p *planning) isPlanned(path string, info fsys.Info) bool {
+	if info.Kind != fsys.Regular {
+		return true
+	}
+	p.counters.TotalFiles.Add(1)
+	counters.Grow(&p.counters.TotalBytes, info.Size)
+	return !p.late[path]
 }
 
 // warnBag warns that a planned copy of a bag does not check that the bag is complete, as Run

@@ -22,7 +22,7 @@ func TestAPlanOfOneFileSystemLeavesMountsOut(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(mount, "b"), nil, 0o600))
 	p.opts.OneFileSystem = true
 	s := p.planned()
-	entries, _ := p.entries(s)
+	entries := p.entries(s)
 	assert.Equal(t, []string{"a"}, keysOf(entries))
 	assert.Equal(t, []string{"", "m"}, keysOf(p.directories(s)))
 	assert.True(t, s.Plan.Options.OneFileSystem)

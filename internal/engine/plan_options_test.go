@@ -56,7 +56,7 @@ func everyOption(t *testing.T) *Options {
 func planFrom(o *Options) *shard.Plan {
 	p := &shard.Plan{Options: planned(o), Source: shard.Root{Path: shard.Text(o.Source)}}
 	for _, target := range o.Targets {
-		p.Targets = append(p.Targets, shard.Target{Root: shard.Root{Path: shard.Text(target)}})
+		p.Targets = append(p.Targets, shard.Root{Path: shard.Text(target)})
 	}
 	return p
 }

@@ -70,22 +70,41 @@ func (p *planCase) open(path string) *shard.Store {
 	return s
 }
 
-// entries returns the entries of all shards, and the absence of their directories.
-func (p *planCase) entries(s *shard.Store) (all map[string]shard.Entry, absent map[string]string) {
+// each calls yield for each line of all lists.
+func (p *planCase) each(s *shard.Store, yield func(*shard.Entry)) {
 	p.Helper()
-	all, absent = map[string]shard.Entry{}, map[string]string{}
 	for i := range s.Plan.Shards {
-		r, err := s.OpenShard(i)
+		r, err := s.OpenList(i)
 		require.NoError(p, err)
 		e, err := r.Next()
 		for ; err == nil; e, err = r.Next() {
-			all[e.Path] = *e
-			absent[r.Dir().Path] = string(r.Dir().Absent)
+			yield(e)
 		}
 		require.ErrorIs(p, err, io.EOF)
 		r.Close()
 	}
-	return all, absent
+}
+
+// entries returns the entries of all shards.
+func (p *planCase) entries(s *shard.Store) map[string]shard.Entry {
+	all := map[string]shard.Entry{}
+	p.each(s, func(e *shard.Entry) {
+		if e.Kind != fsys.Directory && !e.Missing {
+			all[e.Path] = *e
+		}
+	})
+	return all
+}
+
+// made returns the directories that the lists name.
+func (p *planCase) made(s *shard.Store) []string {
+	all := map[string]bool{}
+	p.each(s, func(e *shard.Entry) {
+		if e.Kind == fsys.Directory && !e.Missing {
+			all[e.Path] = true
+		}
+	})
+	return keysOf(all)
 }
 
 // directories returns the table of directories.
@@ -104,14 +123,11 @@ func (p *planCase) directories(s *shard.Store) map[string]shard.Directory {
 
 // missing returns the missing paths with their manifests.
 func (p *planCase) missing(s *shard.Store) (all []string) {
-	r, err := s.OpenMissing()
-	require.NoError(p, err)
-	defer r.Close()
-	m, err := r.Next()
-	for ; err == nil; m, err = r.Next() {
-		all = append(all, string(s.Plan.Lists[m.List].Name)+": "+m.Path)
-	}
-	require.ErrorIs(p, err, io.EOF)
+	p.each(s, func(e *shard.Entry) {
+		if e.Missing {
+			all = append(all, string(s.Plan.Lists[e.Expected[0].List].Name)+": "+e.Path)
+		}
+	})
 	return all
 }
 
@@ -157,16 +173,11 @@ func TestAPlanHasEveryEntryAndLeavesTheDestinationAlone(t *testing.T) {
 	p.opts.Targets = append(p.opts.Targets, second)
 	before := p.listing(p.target)
 	s := p.planned()
-	entries, absent := p.entries(s)
+	entries := p.entries(s)
 	assert.Equal(t, []string{"a\nb", "file/w", "link/below/v", "there/new/z", "there/y", "\xff/x"}, keysOf(entries))
-	assert.Equal(t, map[string]string{"": "-a", "\xff": "aa", "file": "-a", "link/below": "-a", "there": "-a", "there/new": "aa"}, absent)
-	assert.NotZero(t, entries["there/y"].Group)
-	assert.Equal(t, entries["there/y"].Group, entries["\xff/x"].Group)
+	assert.Equal(t, []string{"", "file", "link", "link/below", "there", "there/new", "\xff", "\xff/empty"}, p.made(s), "all directories")
 	dirs := p.directories(s)
 	assert.Equal(t, []string{"", "file", "link", "link/below", "there", "there/new", "\xff", "\xff/empty"}, keysOf(dirs))
-	assert.Equal(t, shard.Absence("aa"), dirs["\xff/empty"].Absent)
-	assert.Len(t, s.Plan.Sample, 6)
-	assert.Equal(t, shard.KindCopy, s.Plan.Kind)
 	require.Len(t, s.Plan.Targets, 2)
 	assert.EqualValues(t, second, s.Plan.Targets[1].Path)
 	info, err := os.Stat(p.into)
@@ -221,13 +232,13 @@ func TestFiltersDecideWhenThePlanIsMade(t *testing.T) {
 		require.NoError(t, p.opts.Filter.Include("*.mov"))
 		require.NoError(t, p.opts.Filter.ExcludeFrom(strings.NewReader("*\n!/e/")))
 		s := p.planned()
-		entries, _ := p.entries(s)
+		entries := p.entries(s)
 		assert.Equal(t, []string{"a.mov", "d/b.mov"}, keysOf(entries))
 		dirs := p.directories(s)
 		assert.Equal(t, []string{"", "d", "e"}, keysOf(dirs))
-		assert.False(t, dirs["e"].Implied)
+		assert.NotZero(t, dirs["e"].Mtime)
 		assert.EqualValues(t, 4, s.Plan.Totals.LeftOut, "a.tmp, d/c.tmp, e/f, SHA256SUMS")
-		assert.True(t, dirs["d"].Implied)
+		assert.Zero(t, dirs["d"].Mtime, "it is implied")
 		assert.Equal(t, []string{"SHA256SUMS: gone.mov"}, p.missing(s))
 		back, err := OptionsOfPlan(s.Plan)
 		require.NoError(t, err)
@@ -246,7 +257,7 @@ func TestFiltersDecideWhenThePlanIsMade(t *testing.T) {
 		p.opts.Only, err = filter.ReadOnly(strings.NewReader("d\na.tmp\n"), false)
 		require.NoError(t, err)
 		s := p.planned()
-		entries, _ := p.entries(s)
+		entries := p.entries(s)
 		assert.Equal(t, []string{"a.tmp", "d/b.mov", "d/c.tmp"}, keysOf(entries))
 		assert.Empty(t, p.missing(s))
 	})
@@ -260,7 +271,7 @@ func TestEntriesHaveWhatTheManifestsOfTheSourceList(t *testing.T) {
 	}, nil)
 	p.opts.Hashes = []hash.Algorithm{hash.MD5, hash.SHA256}
 	s := p.planned()
-	entries, _ := p.entries(s)
+	entries := p.entries(s)
 	expected := func(path string) (all []string) {
 		for _, x := range entries[path].Expected {
 			l := s.Plan.Lists[x.List]
@@ -281,7 +292,7 @@ func TestWithoutChecksNothingIsExpected(t *testing.T) {
 	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "b.sha256": treetest.File(lineOf("x", "a") + lineOf("x", "gone"))}, nil)
 	p.opts.SourceManifest = SourceManifestIgnore
 	s := p.planned()
-	entries, _ := p.entries(s)
+	entries := p.entries(s)
 	assert.Empty(t, entries["a"].Expected)
 	assert.Empty(t, p.missing(s))
 }
@@ -314,7 +325,7 @@ func TestEntriesHaveTheirPreviousLinesAndManifestsMoveAside(t *testing.T) {
 	treetest.Create(t, filepath.Join(p.source, "new"), treetest.File("3"))
 
 	s := p.planned()
-	entries, _ := p.entries(s)
+	entries := p.entries(s)
 	assert.Equal(t, []shard.LineDigest{{Target: 0, Hash: 0, Digest: sha256Of("1")}}, entries["a"].Previous)
 	assert.Equal(t, []shard.LineDigest{{Target: 0, Hash: 0, Digest: sha256Of("2")}}, entries["d/b"].Previous)
 	assert.Empty(t, entries["new"].Previous)
@@ -327,7 +338,7 @@ func TestEntriesHaveTheirPreviousLinesAndManifestsMoveAside(t *testing.T) {
 func TestLinesOfAManifestThatAKilledCopyLeftAsideAreNotTrusted(t *testing.T) {
 	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1")}, treetest.Dir{".sealift-was-SHA256SUMS": treetest.File(lineOf("1", "a"))})
 	s := p.planned()
-	entries, _ := p.entries(s)
+	entries := p.entries(s)
 	assert.Empty(t, entries["a"].Previous)
 }
 
@@ -336,9 +347,8 @@ func TestManifestsOfTheSourceAreInNoShard(t *testing.T) {
 	p := newPlanCase(t, treetest.Dir{"a": treetest.File("1"), "SHA256SUMS": treetest.File(lineOf("1", "a")), "MD5SUMS": treetest.File(md5),
 		"old.sha256": treetest.File(lineOf(lineOf("1", "a"), "SHA256SUMS"))}, treetest.Dir{"MD5SUMS": treetest.File(digestOf(hash.MD5, []byte("other")) + "  a\n")})
 	s := p.planned()
-	entries, _ := p.entries(s)
+	entries := p.entries(s)
 	assert.Equal(t, []string{"a", "old.sha256"}, keysOf(entries))
-	assert.Equal(t, []shard.Text{"MD5SUMS", "SHA256SUMS"}, s.Plan.Late, "which the merge decides")
 	assert.Empty(t, p.missing(s))
 }
 

@@ -50,7 +50,7 @@ func TestATaskComparesWithTheManifestsOfTheSource(t *testing.T) {
 		assert.EqualValues(t, 1, state.Finished.Mismatches)
 		_, list := c.outcomes(0)
 		require.Len(t, list, 1)
-		assert.Equal(t, shard.Outcome{Kind: shard.OutcomeMismatch, Path: "bad", Target: -1, Stage: "verify", Cause: "source does not match its manifest"}, list[0])
+		assert.Equal(t, shard.Outcome{Kind: "mismatch", Path: "bad", Target: -1, Stage: "verify", Cause: "source does not match its manifest"}, list[0])
 	}
 	lines := c.lines(0)
 	require.Len(t, lines, 3)
@@ -107,7 +107,6 @@ func TestATaskRecordsFailures(t *testing.T) {
 	assert.Contains(t, failed["kind"], "is a directory now")
 	counts, list := c.outcomes(0)
 	assert.Len(t, list, 3)
-	assert.EqualValues(t, 3, counts.Errors)
 	assert.EqualValues(t, 2, counts.Files)
 
 	require.NoError(t, os.Rename(filepath.Join(src, "moved"), filepath.Join(src, "d")))
@@ -145,5 +144,5 @@ func TestATaskOutlivesADestination(t *testing.T) {
 	assert.Empty(t, c.lines(1))
 	_, list := c.outcomes(0)
 	require.Len(t, list, 1)
-	assert.Equal(t, []any{shard.OutcomeLost, 1}, []any{list[0].Kind, list[0].Target})
+	assert.Equal(t, []any{"lost", 1}, []any{list[0].Kind, list[0].Target})
 }

@@ -1,10 +1,8 @@
 package engine
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"io"
+	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -32,8 +30,6 @@ type plannedCopy struct {
 	path   string // of the plan
 	opts   Options
 	shards int
-	clock  func() time.Duration // of the attempts
-	dead   time.Duration        // how long they live without a renewal; 0 for the default
 }
 
 // planCopy plans a copy as sealift plan does, without its refusals.
@@ -45,7 +41,7 @@ func planCopy(t testing.TB, o Options, shards int, lines func(*shard.Planner)) *
 // planCopyIn is planCopy for a plan in the directory path, which it makes.
 func planCopyIn(t testing.TB, path string, o Options, shards int, lines func(*shard.Planner)) *plannedCopy {
 	t.Helper()
-	c := &plannedCopy{TB: t, path: path, opts: o, clock: slowClock}
+	c := &plannedCopy{TB: t, path: path, opts: o}
 	require.NoError(t, os.Mkdir(c.path, 0o700))
 	source, err := fsys.OpenRoot(o.Source)
 	require.NoError(t, err)
@@ -53,7 +49,7 @@ func planCopyIn(t testing.TB, path string, o Options, shards int, lines func(*sh
 	info, err := source.Stat()
 	require.NoError(t, err)
 	po := shard.PlanOptions{
-		Kind: shard.KindCopy, Copy: planned(&o), Source: shard.RootOf(o.Source, info), Shards: shards,
+		Copy: planned(&o), Source: shard.RootOf(o.Source, info), Shards: shards,
 		Links: o.Preserve&metadata.PreserveLinks != 0, Lists: []shard.List{{Name: "LIST", Hash: o.Hashes[0]}},
 	}
 	var roots []*fsys.Dir
@@ -64,7 +60,7 @@ func planCopyIn(t testing.TB, path string, o Options, shards int, lines func(*sh
 		defer root.Close()
 		info, err := root.Stat()
 		require.NoError(t, err)
-		po.Targets = append(po.Targets, shard.Target{Root: shard.RootOf(target, info)})
+		po.Targets = append(po.Targets, shard.RootOf(target, info))
 		roots = append(roots, root)
 	}
 	dir, err := fsys.OpenRoot(c.path)
@@ -104,13 +100,9 @@ func (c *plannedCopy) addTree(p *shard.Planner, source *fsys.Dir) {
 		info, err := finder.Lstat(rel)
 		require.NoError(c, err)
 		if info.Kind == fsys.Directory {
-			var absent []bool
-			for _, target := range c.opts.Targets {
-				absent = append(absent, !fileExists(filepath.Join(target, rel)))
-			}
-			return p.AddDirectory(shard.Directory{Path: rel, ID: info.ID, Absent: shard.NewAbsence(absent)})
+			return p.AddDirectory(shard.Directory{Path: rel})
 		}
-		return p.Add(shard.Entry{Path: rel, Kind: info.Kind, Size: info.Size, Mtime: info.Mtime}, info.ID, info.Nlink)
+		return p.Add(shard.Entry{Path: rel, Kind: info.Kind, Size: info.Size}, info.ID, info.Nlink)
 	}))
 }
 
@@ -131,12 +123,6 @@ func (c *plannedCopy) open(sys *fsys.FS) (*shard.Store, error) {
 	return shard.Open(dir)
 }
 
-// dead is the default of how long an attempt lives without a renewal, in these tests, by their clock.
-const dead = 400 * time.Millisecond
-
-// slowClock gives a task more time to renew its claim than it needs on a busy machine.
-func slowClock() time.Duration { return fsys.Elapsed() / 50 }
-
 // run copies one shard, with everything opened through sys.
 func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *runReport {
 	c.Helper()
@@ -148,7 +134,7 @@ func (c *plannedCopy) run(ctx context.Context, sys *fsys.FS, index int) *runRepo
 		out.err = failure.Refuse("plan: %s", err) // as the command does
 		return out
 	}
-	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Dead: cmp.Or(c.dead, dead), Clock: c.clock}, &counters.Set{})
+	out.summary, out.err = RunShard(ctx, &o, s, index, shard.AttemptOptions{Patience: time.Millisecond, Poll: time.Millisecond}, &counters.Set{})
 	return out
 }
 
@@ -170,17 +156,12 @@ func (c *plannedCopy) lines(target int) (lines []shard.Line) {
 		state, err := s.Status(i)
 		require.NoError(c, err)
 		require.NotNil(c, state.Finished, "shard %d is not finished", i)
-		r, err := s.OpenLines(state.Finished, target)
-		require.NoError(c, err)
-		defer r.Close()
-		for {
-			l, err := r.Next()
-			if errors.Is(err, io.EOF) {
-				break
+		require.NoError(c, s.Part(state.Finished, shard.PartReader{Line: func(at int, l *shard.Line) error {
+			if at == target {
+				lines = append(lines, *l)
 			}
-			require.NoError(c, err)
-			lines = append(lines, *l)
-		}
+			return nil
+		}}))
 	}
 	slices.SortFunc(lines, func(a, b shard.Line) int { return strings.Compare(a.Path, b.Path) })
 	return lines
@@ -202,23 +183,18 @@ func (c *plannedCopy) manifest(target int) string {
 }
 
 // outcomes returns what a finished shard has counted and recorded.
-func (c *plannedCopy) outcomes(index int) (counts shardCounts, list []shard.Outcome) {
+func (c *plannedCopy) outcomes(index int) (counts taskCounts, list []shard.Outcome) {
 	c.Helper()
 	s := c.store(nil)
 	state, err := s.Status(index)
 	require.NoError(c, err)
 	require.NotNil(c, state.Finished)
-	r, err := s.OpenOutcomes(state.Finished, &counts)
-	require.NoError(c, err)
-	defer r.Close()
-	for {
-		o, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			return counts, list
-		}
-		require.NoError(c, err)
+	require.NoError(c, json.Unmarshal(state.Finished.Counts, &counts))
+	require.NoError(c, s.Part(state.Finished, shard.PartReader{Outcome: func(o *shard.Outcome) error {
 		list = append(list, *o)
-	}
+		return nil
+	}}))
+	return counts, list
 }
 
 // completeDirs gives the directories of a destination the metadata of the source's, and removes
@@ -342,7 +318,7 @@ func TestATaskRefusesOtherRoots(t *testing.T) {
 	text, err := os.ReadFile(shardFile)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(shardFile, append(text, 'x'), 0o600))
-	refused("not the file that the plan describes")
+	refused("its size or digest differs")
 }
 
 // Run refuses a destination in which a plan is in progress.

@@ -33,9 +33,6 @@ func (r *copier) makeSpecial(e *entry, p *transfer) error {
 	if err != nil {
 		return inStage(failure.StageJournal, err)
 	}
-	if err := r.mayCommit(); err != nil {
-		return err
-	}
 	if e.Kind == fsys.Symlink {
 		err = p.dir.Symlink(e.Link, name, e.Meta.Info)
 	} else {
@@ -66,9 +63,7 @@ func (r *copier) makeSpecial(e *entry, p *transfer) error {
 	case p.exists:
 		err = r.putInPlace(p, name)
 	default:
-		if err = r.mayCommit(); err == nil {
-			err = p.dir.RenameNew(name, p.name)
-		}
+		err = p.dir.RenameNew(name, p.name)
 		if err != nil {
 			_ = p.dir.Remove(name)
 		}

@@ -37,12 +37,7 @@ type target struct {
 	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
 	finished         bool        // its manifests are written, and closeTarget can close it
 	journalStays     bool        // if finished: closeTarget keeps the journal
-	planned          bool        // the run belongs to a plan; only its merge may remove the journal
-	planIndex        int         // index of the destination in that plan
-	madeByPlan       bool        // a task of the plan that is merged has made root
 	keepJournal      atomic.Bool // something was not synced, or not removed: the journal stays
-
-	leftAlone *nameSet // paths of conflicts of the attempt whose finish record a task replaces; nil for none
 
 	records record.Books // what the run writes about its files
 	backup  *backup      // nil if replaced files are not kept

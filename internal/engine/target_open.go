@@ -43,13 +43,13 @@ func (treeCopy) openTargets(r *run) error {
 		var refused *failure.RefusedError
 		if errors.As(err, &refused) {
 			for _, t := range r.targets {
-				t.undo()
+				t.undo(r)
 			}
 			return err
 		}
 		if err != nil {
 			t.Drop("", err)
-			t.leaveAsFound()
+			t.leaveAsFound(r)
 		}
 	}
 	for _, t := range r.targets { // no destination is refused any more, so the journals may be written
@@ -63,7 +63,7 @@ func (treeCopy) openTargets(r *run) error {
 				what = "read"
 			}
 			t.Drop("", fmt.Errorf("the journal cannot be %s: %w", what, err))
-			t.leaveAsFound()
+			t.leaveAsFound(r)
 			continue
 		}
 		t.records.Resume(r.mode.interrupted(t))
@@ -87,7 +87,7 @@ func (t *target) open(r *run) error {
 		return t.openExisting(r)
 	case r.opts.DryRun:
 		return nil
-	case t.planned:
+	case r.rules.planned:
 		return t.refuseJournal(resume.ErrNotPlanned)
 	}
 	return t.openNew(r)
@@ -153,7 +153,6 @@ func (t *target) openExisting(r *run) error {
 			return inStep("the journal cannot be written", err)
 		}
 	}
-	t.rootOurs = t.rootOurs || t.madeByPlan
 	return t.probe(r)
 }
 
@@ -164,7 +163,9 @@ func (t *target) refuseJournal(err error) error {
 	case errors.Is(err, fsys.ErrLocked):
 		t.LeaveMade() // the other run uses them
 		return failure.Refuse("another sealift is at work in %s", quoteName(t.Given))
-	case errors.Is(err, resume.ErrNotPlanned), errors.As(err, new(*resume.PlanError)):
+	case errors.As(err, new(*resume.PlanError)):
+		return failure.Refuse("destination %s: %s; if that directory is lost, sealift merge --abandon %s ends it", quoteName(t.Given), err, quoteName(t.Given))
+	case errors.Is(err, resume.ErrNotPlanned):
 		return failure.Refuse("destination %s: %s", quoteName(t.Given), err.Error())
 	}
 	return fmt.Errorf("the journal cannot be made in it: %w", err)
@@ -192,10 +193,10 @@ func (t *target) probe(r *run) error {
 // leaveAsFound removes what this run made at a destination that was dropped before anything
 // was copied to it. The root must not stay without the record that this run created it: no later
 // run would give it the source's metadata.
-func (t *target) leaveAsFound() {
+func (t *target) leaveAsFound(r *run) {
 	t.closeLogs()
 	t.earlier, t.log = nil, nil
-	t.undo()
+	t.undo(r)
 	if t.journal != nil {
 		t.journal.Close()
 		t.journal, t.Writes = nil, false
@@ -204,10 +205,10 @@ func (t *target) leaveAsFound() {
 }
 
 // undo removes what open has created, when nothing will be copied.
-func (t *target) undo() {
+func (t *target) undo(r *run) {
 	t.records.Close()
 	if t.journal != nil {
-		if t.planned || !t.Created && (t.rootOurs || t.journal.HoldsLogs()) {
+		if r.rules.planned || !t.Created && (t.rootOurs || t.journal.HoldsLogs()) {
 			return
 		}
 		_ = t.journal.Remove()

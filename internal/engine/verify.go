@@ -27,7 +27,7 @@ func (r *completer) verify(targets []*target) {
 				Written:       r.collector.at[t.Index].written.Has,
 				SourceChanged: func(dir *fsys.Dir, there, source fsys.Info) bool { return r.sourceChanged(t, dir, there, source) },
 				MayMove: func(path string) error {
-					if err := r.mode.mayCommit(); err != nil {
+					if err := r.mode.mayCommit(t); err != nil {
 						return err
 					}
 					return t.records.BeforeChange(path) // the previous manifest lists a file that was up to date

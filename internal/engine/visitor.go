@@ -12,7 +12,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/policy"
-	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -76,8 +75,8 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 // Fed implements walk.FedVisitor, for the task and the merge of a plan. note is the entry of the
 // shard, or nil for a file that a merge copies.
 func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
-	if planned, found := note.(*shard.Entry); found {
-		r.send(job{Dir: d, Name: name, Kind: kind, Note: planned})
+	if note != nil {
+		r.send(job{Dir: d, Name: name, Kind: kind, Note: note})
 	} else {
 		r.Entry(d, name, kind)
 	}
@@ -236,7 +235,7 @@ func (r *completer) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values,
 	if dd.tookOver {
 		before.Mode = dd.originalMode
 	}
-	if dd.target.planned { // the tasks have changed the mtime
+	if r.rules.planned { // the tasks have changed the mtime
 		before.Mtime = meta.Info.Mtime
 	}
 	switch {

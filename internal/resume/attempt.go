@@ -15,9 +15,10 @@ type Attempt struct {
 	Dir    *fsys.Dir // contains the log; the caller closes it
 	Name   string    // of the log in it
 	TempID string    // in the names of temporaries at the destination
-	// Earlier has the attempts before, the first one first. All of them are fenced off:
-	// they commit no more files.
+	// Earlier has the attempts before, the first one first.
 	Earlier []EarlierAttempt
+	// Fenced reports whether a temporary is that of a lower attempt.
+	Fenced func(name string) bool
 }
 
 // EarlierAttempt is an attempt before the current one.
@@ -37,7 +38,7 @@ func OpenAttempt(root *fsys.Dir, a Attempt, o Options) (_ *Journal, _ *Reader, _
 	}
 	j := &Journal{root: root, dir: dir, foreign: map[string]bool{}}
 	r := newReader(j, o)
-	r.name = a.Name
+	r.name, r.fenced = a.Name, a.Fenced
 	w := newWriter(j, r)
 	root.SetTempID(a.TempID)
 	if err = w.openClock(); err == nil {
@@ -66,6 +67,11 @@ func (w *Writer) openClock() error {
 		return err
 	}
 	w.clockDir = dir
+	mark, err := dir.Lstat(planName)
+	if err != nil {
+		return ErrNotPlanned
+	}
+	w.mark = mark.ID
 	if w.clock, err = dir.Create(true); err != nil { // network file systems have no files without a name
 		return err
 	}
@@ -73,6 +79,21 @@ func (w *Writer) openClock() error {
 	w.Owner = info.UID
 	return err
 }
+
+// ErrNotMarked says that a destination does not have the mark of the plan any more.
+var ErrNotMarked = errors.New("the destination does not have the mark of the plan any more")
+
+// CheckMark returns ErrNotMarked if the plan of an attempt has ended at this destination.
+func (w *Writer) CheckMark() error {
+	mark, err := w.clockDir.Lstat(planName)
+	if fsys.NoSuchFile(err) || err == nil && mark.ID != w.mark {
+		return ErrNotMarked
+	}
+	return nil // the next operation at the destination reports other errors
+}
+
+// Fence lets the run remove the temporaries for which fenced returns true.
+func (r *Reader) Fence(fenced func(name string) bool) { r.fenced = fenced }
 
 // Clock returns the file in the destination's journal that shows the time there, or nil if the log
 // is in the journal itself. The caller may change its mode, owner and times.
@@ -99,7 +120,6 @@ func (r *Reader) readEarlier(earlier []EarlierAttempt) error {
 	unused := map[string]bool{} // ids of temporaries that no process writes to
 	for i := len(earlier) - 1; i >= 0; i-- {
 		e := earlier[i]
-		r.ids[e.TempID] = true
 		quiet = quiet && e.Ended
 		unused[e.TempID] = quiet
 		if r.known != nil || e.Dir == nil {

@@ -114,7 +114,7 @@ func (w *Writer) Discard(f *Leftover) {
 func (r *Reader) RemoveTemporaries(dir *fsys.Dir, names []string) error {
 	for _, name := range names {
 		id, ok := fsys.TempID(name)
-		if !ok || !r.ids[id] {
+		if !ok || !r.ids[id] && (r.fenced == nil || !r.fenced(name)) {
 			continue
 		}
 		r.mu.Lock()

@@ -31,7 +31,7 @@ type PlanError struct{ PlanMark }
 
 func (e *PlanError) Error() string {
 	plan := quote.Name(e.Path)
-	return fmt.Sprintf("the plan %s is at work there; sealift merge %s completes it, and sealift merge --abandon %s gives it up", plan, plan, plan)
+	return fmt.Sprintf("the plan %s is at work there; sealift merge %s completes it, and sealift merge --abandon %s ends it", plan, plan, plan)
 }
 
 // ErrNotPlanned says that a destination does not have the mark of the plan.
@@ -103,14 +103,14 @@ func OpenPlannedJournal(root *fsys.Dir, id string) (*Journal, error) {
 	return tryJournal(root, JournalName(""))
 }
 
-// OpenJournalToPlan is OpenJournal of a tree for a plan that is being made. It also opens a journal
-// with the mark of this plan, which an interrupted planner has left.
-func OpenJournalToPlan(root *fsys.Dir, id string) (*Journal, error) {
+// OpenJournalToPlan is OpenJournal of a tree for a plan that is made in the directory path. It also
+// opens a journal with the mark of an earlier plan there, which was interrupted or is lost.
+func OpenJournalToPlan(root *fsys.Dir, path string) (*Journal, error) {
 	m, found, err := ReadPlanMark(root)
 	if err != nil {
 		return nil, err
 	}
-	if found && m.ID == id {
+	if found && m.Path == path {
 		return tryJournal(root, JournalName(""))
 	}
 	return OpenJournal(root, JournalName(""))

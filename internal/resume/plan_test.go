@@ -64,10 +64,10 @@ func TestAnInterruptedPlannerTakesOverItsMark(t *testing.T) {
 	root, err := fsys.OpenRoot(t.TempDir())
 	require.NoError(t, err)
 	defer root.Close()
-	mine, other := strings.Repeat("0a", 16), strings.Repeat("0b", 16)
+	mine, other := "/plan", "/other"
 	j, err := OpenJournalToPlan(root, mine)
 	require.NoError(t, err)
-	require.NoError(t, j.MarkPlan(PlanMark{mine, "/plan"}))
+	require.NoError(t, j.MarkPlan(PlanMark{strings.Repeat("0a", 16), mine}))
 	j.Close()
 	_, err = OpenJournalToPlan(root, other)
 	require.ErrorAs(t, err, new(*PlanError))

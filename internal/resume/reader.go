@@ -29,8 +29,9 @@ type Reader struct {
 	journal  *Journal
 	readOnly bool // of a dry run, to which the journal belongs
 	opts     Options
-	name     string          // of the log of this source, in the journal
-	ids      map[string]bool // of the logs of this source, which are in the names of their temporaries
+	name     string                 // of the log of this source, in the journal
+	fenced   func(name string) bool // see Fence; may be nil
+	ids      map[string]bool        // of the logs of this source, which are in the names of their temporaries
 
 	known     *journal.Log // what interrupted runs have recorded; nil if nothing
 	knownFile *fsys.File

@@ -25,6 +25,7 @@ type Writer struct {
 
 	clock    *fsys.Pending // of an attempt: a file at the destination that shows the time there; else nil
 	clockDir *fsys.Dir     // with the clock, which has a name there if the file system needs one
+	mark     fsys.ID       // of an attempt: of the mark of the plan in clockDir
 
 	start       time.Time
 	checkpoints sync.Mutex // held during a checkpoint: there is one at a time

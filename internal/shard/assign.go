@@ -13,24 +13,30 @@ import (
 // directory that are equal after folding; all of them must be in one shard.
 type planned struct {
 	Entry
-	sequence uint64  // its place in the order of all entries
-	cluster  uint64  // number of its cluster
-	dir      uint64  // number of its directory
-	absent   Absence // where its directory is absent
-	cost     int64   // nanoseconds; 0 for a name in a hard link group, whose cost is counted once
+	sequence uint64 // its place in the order of all entries
+	cluster  uint64 // number of its cluster
+	dir      uint64 // number of its directory
+	group    uint64 // names of one file have the same number; 0 for a file with one name in the plan
+	cost     int64  // nanoseconds; 0 for a name in a hard link group, whose cost is counted once
 }
 
-// entries calls yield for each entry, in order, with everything that the statements say about it.
-// It calls missing, unless that is nil, for each path that only manifests of the source have. The
-// entry is valid during the call.
-func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missing func(Missing) error) error {
+// missing is a path that a manifest of the source lists and the source lacks.
+type missing struct {
+	list int // index in Plan.Lists
+	path string
+}
+
+// entries calls yield for each entry, in order, with everything that the statements say about it. A
+// directory without entries is one. It calls absent, unless that is nil, for each path that only
+// manifests of the source have. The entry is valid during the call.
+func (p *Planner) entries(ctx context.Context, yield func(*planned) error, absent func(missing) error) error {
 	var e planned
 	var have, noted bool
 	var cluster, dir, path []byte // of the record before
 	var beside collision
-	var at struct { // the directory of the last statement about a directory
-		path   string
-		absent Absence
+	var empty struct { // a directory of which no entry was met yet
+		have bool
+		path string
 	}
 	flush := func() error {
 		if !have {
@@ -39,6 +45,15 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 		have = false
 		e.sequence++
 		return yield(&e)
+	}
+	flushEmpty := func() error {
+		if !empty.have {
+			return nil
+		}
+		empty.have = false
+		e = planned{Entry: Entry{Path: empty.path, Kind: fsys.Directory}, sequence: e.sequence, cluster: e.cluster + 1, dir: e.dir + 1, cost: entryCost}
+		dir, cluster, have = append(dir[:0], empty.path...), cluster[:0], true
+		return flush()
 	}
 	err := p.mu.names.Each(func(key, value []byte) error {
 		k, err := splitKey(key)
@@ -51,13 +66,18 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 			}
 			path, noted = append(path[:0], k.path...), false
 		}
+		if empty.have && string(k.dir) != empty.path {
+			if err := flushEmpty(); err != nil {
+				return err
+			}
+		}
 		switch k.about {
 		case aboutSubdirectory:
-			beside.add(k, missing != nil, p.opts.Collides)
+			beside.add(k, absent != nil, p.opts.Collides)
 		case aboutDirectory:
-			at.path, at.absent = string(k.dir), Absence(value)
+			empty.have, empty.path = true, string(k.dir)
 		case aboutEntry:
-			beside.add(k, missing != nil, p.opts.Collides)
+			beside.add(k, absent != nil, p.opts.Collides)
 			if have {
 				return errTwice
 			}
@@ -67,23 +87,20 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 			if e.sequence == 0 || string(k.cluster) != string(cluster) {
 				e.cluster++
 			}
+			empty.have = false
 			dir, cluster = append(dir[:0], k.dir...), append(cluster[:0], k.cluster...)
 			have = true
 			e.read(k, value)
-			e.absent = ""
-			if at.path == string(k.dir) {
-				e.absent = at.absent
-			}
 		case aboutGroup:
-			e.Group, _ = binary.Uvarint(value)
+			e.group, _ = binary.Uvarint(value)
 			e.cost = 0
 		case aboutExpected:
 			x := ListDigest{int(binary.BigEndian.Uint16(k.rest)), bytes.Clone(k.rest[2:])}
 			if have {
 				e.expect(x)
-			} else if !noted && missing != nil {
+			} else if !noted && absent != nil {
 				noted = true
-				return missing(Missing{x.List, joinPath(k.dir, k.name)})
+				return absent(missing{x.List, joinPath(k.dir, k.name)})
 			}
 		case aboutPrevious:
 			if have {
@@ -94,6 +111,9 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, missi
 	})
 	if err == nil {
 		err = flush()
+	}
+	if err == nil {
+		err = flushEmpty()
 	}
 	return err
 }
@@ -149,12 +169,8 @@ var errTwice = errors.New("a name was listed twice; does the source change its n
 // read sets the entry from a statement of kind aboutEntry.
 func (e *planned) read(k nameKey, value []byte) {
 	e.Entry = Entry{Kind: fsys.Kind(value[0])}
-	value = value[1:]
-	size, n := binary.Uvarint(value)
-	value = value[n:]
-	sec, n := binary.Varint(value)
-	nsec, _ := binary.Uvarint(value[n:])
-	e.Size, e.Mtime = int64(size), fsys.Time{Sec: sec, Nsec: int64(nsec)}
+	size, _ := binary.Uvarint(value[1:])
+	e.Size, e.group = int64(size), 0
 	e.Path = joinPath(k.dir, k.name)
 	e.cost = costOf(e.Kind, e.Size)
 }
@@ -225,11 +241,11 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup) (*assignment, 
 		}
 		c.names++
 		c.alone = addCost(c.alone, e.cost)
-		if e.Group != 0 {
+		if e.group != 0 {
 			if c.group != 0 {
-				join(groups, c.group, e.Group)
+				join(groups, c.group, e.group)
 			}
-			c.group = e.Group
+			c.group = e.group
 		}
 		return nil
 	}, p.addMissing)
@@ -242,12 +258,13 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup) (*assignment, 
 }
 
 // addMissing adds a path that only manifests of the source have.
-func (p *Planner) addMissing(m Missing) error {
-	if p.opts.Missing != nil && !p.opts.Missing(m.Path) {
+func (p *Planner) addMissing(m missing) error {
+	if p.opts.Missing != nil && !p.opts.Missing(m.path) {
 		return nil
 	}
-	key := binary.BigEndian.AppendUint16(nil, uint16(m.List))
-	return p.mu.missing.Add(append(key, m.Path...), nil)
+	p.mu.totals.Missing++
+	key := binary.BigEndian.AppendUint16(nil, uint16(m.list))
+	return p.mu.missing.Add(append(key, m.path...), nil)
 }
 
 // groupUnit marks ids of units that are hard link groups.
@@ -331,7 +348,7 @@ func (d *distributor) endCluster() error {
 	var cost int64
 	for i := range d.cluster {
 		cost += d.cluster[i].cost
-		if g := d.cluster[i].Group; g != 0 {
+		if g := d.cluster[i].group; g != 0 {
 			return d.pass(d.ofGroup(g), d.cluster)
 		}
 	}

@@ -2,68 +2,85 @@ package shard
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// DefaultDead is the time after which an observer considers an attempt dead if its counter has not
-// changed. Caches of network file systems show changes after at most one minute (acdirmax in
-// nfs(5)).
-const DefaultDead = 2 * time.Minute
+// An attempt is a directory that mkdir has numbered. The highest number counts. These rules make
+// each lower attempt harmless, also if its process was stopped and goes on:
+//
+//  1. An attempt removes the candidates of lower attempts, and then reads the finish records.
+//  2. In each directory of a destination it removes their temporaries before it decides there.
+//  3. A file that replaces another one, or that finishes a shard, first has a name that a higher
+//     attempt removes. Then its process checks that there is no higher attempt (Current), and then renames or links.
 
-// renewals is the number of renewals of the counter within the time Dead.
-const renewals = 8
-
-// The files of an attempt, and of a shard.
+// The files of a shard, and of an attempt.
 const (
-	counterName   = "counter"
-	endedName     = "ended"
-	candidateName = "candidate"
-	finishedName  = "finished"
-	formerName    = "finished-before" // an earlier finish record, in the directory of the attempt that replaces it
+	lockName       = "lock"
+	finishedPrefix = "finished-" // with a number: records; none is removed
+	candidateName  = "candidate" // a record that is not linked yet
+	endedName      = "ended"     // the process of the attempt writes nothing more
+	partName       = "part"
 )
 
+// maxAttempts is the largest number of an attempt. It fits into the name of a temporary.
 const maxAttempts = 999_999
 
-// attemptName returns the name of an attempt's directory.
 func attemptName(number int) string { return fmt.Sprintf("%06d", number) }
 
-var (
-	// ErrRightLost says that an attempt has not renewed its counter in time. It must not commit
-	// anything: another attempt may have begun.
-	ErrRightLost = errors.New("this task was not able to renew its claim of the shard in time; another task may copy the shard now")
+// ErrSuperseded says that a higher attempt has begun.
+var ErrSuperseded = errors.New("another task has begun this shard again")
 
-	// ErrSuperseded says that a later attempt has begun.
-	ErrSuperseded = errors.New("another task has taken over the shard")
-)
-
-// A FinishedError says that a shard is finished.
+// A FinishedError says that a shard is finished without failures.
 type FinishedError struct{ Record *Finished }
 
-func (e *FinishedError) Error() string {
-	return fmt.Sprintf("shard %d is finished", e.Record.Shard)
+func (e *FinishedError) Error() string { return fmt.Sprintf("shard %d is finished", e.Record.Shard) }
+
+// Finished is the record of a finished shard.
+type Finished struct {
+	Plan    string `json:"plan"` // these three are set by Finish
+	Shard   int    `json:"shard"`
+	Attempt int    `json:"attempt"`
+
+	// The numbers of entries that have this outcome at one destination or more.
+	Failures   int64 `json:"failures"`
+	Mismatches int64 `json:"mismatches"`
+	Conflicts  int64 `json:"conflicts"`
+
+	Counts     json.RawMessage `json:"counts"` // of the task, for the merge
+	PartSize   int64           `json:"part_size"`
+	PartSHA256 string          `json:"part_sha256"`
 }
+
+// Failed reports whether the shard can be run again.
+func (f *Finished) Failed() bool { return f.Failures+f.Mismatches > 0 }
 
 // AttemptOptions are the options of Begin.
 type AttemptOptions struct {
-	Again bool                 // begin although the shard is finished
-	Dead  time.Duration        // 0 for DefaultDead; the same for all attempts
-	Clock func() time.Duration // monotonic; nil for fsys.Elapsed
-	// Waiting is called once if another attempt may be alive; nil for nothing.
-	Waiting func()
+	Patience time.Duration        // how long a held lock is waited for; 0 for DefaultPatience
+	Poll     time.Duration        // how often it is tried; 0 for a second
+	Clock    func() time.Duration // monotonic; nil for fsys.Elapsed
+	Waiting  func()               // called once if the lock is held; nil for nothing
+	Warn     func(error)          // called once if the lock call fails; nil for nothing
 }
 
+// DefaultPatience is how long a task waits for the lock of its shard. The lock decides nothing: a
+// file server may have lost the end of the process that holds it.
+const DefaultPatience = 2 * time.Minute
+
 func (o AttemptOptions) withDefaults() AttemptOptions {
-	if o.Dead == 0 {
-		o.Dead = DefaultDead
+	if o.Patience == 0 {
+		o.Patience = DefaultPatience
+	}
+	if o.Poll == 0 {
+		o.Poll = time.Second
 	}
 	if o.Clock == nil {
 		o.Clock = fsys.Elapsed
@@ -71,58 +88,41 @@ func (o AttemptOptions) withDefaults() AttemptOptions {
 	return o
 }
 
-// Attempt is one attempt at a shard. The owner of the attempt with the highest number may commit
-// as long as it renews its counter.
+// Attempt is one attempt at a shard.
 type Attempt struct {
-	// Dir is the directory of the attempt, for manifest parts and outcomes.
-	Dir     *fsys.Dir
+	Dir     *fsys.Dir // of the attempt, for its logs
 	Number  int       // counted from 1
 	Earlier []Earlier // the attempts before
-	Former  *Finished // the finish record that this attempt replaces, with AttemptOptions.Again; else nil
+	Former  *Finished // the finish record with failures after which this attempt runs the shard again, or nil
 
 	store    *Store
 	index    int
 	opts     AttemptOptions
-	attempts *fsys.Dir // the directory of all attempts
-
-	mu struct {
-		sync.Mutex
-		renewed time.Duration // when the last successful renewal began
-		lost    error         // sticky
-	}
-	renewing sync.Mutex // a renewal is under way
-	counter  uint64     // what was written last; guarded by renewing
-
-	finished bool // Finish has made the record
-}
-
-// OpenEarlier opens the directory of an earlier attempt.
-func (a *Attempt) OpenEarlier(number int) (*fsys.Dir, error) {
-	return openDir(a.attempts, attemptName(number))
+	work     *fsys.Dir // of all attempts at the shard
+	lock     *fsys.Lock
+	record   int  // number of the record that this attempt makes
+	finished bool // Finish has made it
 }
 
 // Earlier is an attempt before the current one.
 type Earlier struct {
 	Number int
 	TempID string // in the names of its temporaries
-	// Ended says that its process has stopped writing. Only then its partial files can be
-	// continued; otherwise they have to be removed.
-	Ended bool
+	Ended  bool   // its process writes nothing more; only then its partial files can be continued
 }
 
-// Begin makes the next attempt at a shard. While another attempt is alive, Begin waits. The
-// error is a *FinishedError if the shard is finished.
-//
-// Before the owner decides about any name in a directory, it must remove the temporaries of
-// earlier attempts there. See docs/adr/0005-plan-run-merge.md for the reasons.
+// Begin makes the next attempt at a shard. While another process has the lock of the shard, Begin
+// waits, but not for ever. The error is a *FinishedError if the shard is finished without failures.
 func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attempt, error) {
-	o = o.withDefaults()
-	attempts, err := s.openWork(index)
+	work, err := s.openWork(index)
 	if err != nil {
 		return nil, err
 	}
-	a := &Attempt{store: s, index: index, opts: o, attempts: attempts}
-	if err := a.claim(ctx); err != nil {
+	a := &Attempt{store: s, index: index, opts: o.withDefaults(), work: work}
+	if err = a.wait(ctx); err == nil {
+		err = a.claim()
+	}
+	if err != nil {
 		a.Close()
 		return nil, err
 	}
@@ -132,90 +132,84 @@ func (s *Store) Begin(ctx context.Context, index int, o AttemptOptions) (*Attemp
 	return a, nil
 }
 
-// openWork opens the directory with the attempts at a shard.
-func (s *Store) openWork(index int) (*fsys.Dir, error) {
-	if err := s.checkIndex(index); err != nil {
-		return nil, err
+// wait waits for the lock of the shard. The lock saves work and decides nothing, so it is not
+// waited for longer than the patience, and an error does not end the attempt.
+func (a *Attempt) wait(ctx context.Context) error {
+	begun := a.opts.Clock()
+	for {
+		lock, err := a.work.Lock(lockName)
+		if err == nil {
+			a.lock = lock
+			return a.readRecord()
+		}
+		if !errors.Is(err, fsys.ErrLocked) {
+			if a.opts.Warn != nil {
+				a.opts.Warn(fmt.Errorf("the lock of a shard does not work in the directory of the plan, so two tasks may copy one shard at the same time: %w", err))
+			}
+			return a.readRecord()
+		}
+		if err := a.readRecord(); err != nil {
+			return err
+		}
+		if a.opts.Clock()-begun >= a.opts.Patience {
+			return nil
+		}
+		if a.opts.Waiting != nil {
+			a.opts.Waiting()
+			a.opts.Waiting = nil
+		}
+		if err := sleep(ctx, a.opts.Poll); err != nil {
+			return err
+		}
 	}
-	work, err := openDir(s.dir, workName)
-	if err != nil {
-		return nil, err
-	}
-	defer work.Close()
-	return openDir(work, shardName(index))
 }
 
-// claim makes the directory of the attempt when no earlier attempt is alive.
-func (a *Attempt) claim(ctx context.Context) error {
-	watch := observer{attempts: a.attempts, opts: a.opts}
+// readRecord reads the last finish record. The error is a *FinishedError if it has no failures.
+func (a *Attempt) readRecord() error {
+	record, number, err := a.store.lastRecord(a.work, a.index)
+	if err == nil && record != nil && !record.Failed() {
+		err = &FinishedError{record}
+	}
+	a.Former, a.record = record, number+1
+	return err
+}
+
+// claim makes the directory of the attempt.
+func (a *Attempt) claim() error {
 	for {
-		last, err := lastAttempt(a.attempts)
+		last, err := lastAttempt(a.work)
 		if err != nil {
 			return err
-		}
-		if !a.opts.Again {
-			if err := a.checkUnfinished(); err != nil {
-				return err
-			}
-		}
-		dead, err := watch.isDead(last)
-		if err != nil {
-			return err
-		}
-		if !dead {
-			if a.opts.Waiting != nil {
-				a.opts.Waiting()
-				a.opts.Waiting = nil
-			}
-			if err := sleep(ctx, a.opts.Dead/renewals); err != nil {
-				return err
-			}
-			continue
 		}
 		if last == maxAttempts {
 			return fmt.Errorf("there were %d attempts at this shard; make a new plan", maxAttempts)
 		}
-		begun := a.opts.Clock()
-		switch err := a.attempts.Mkdir(attemptName(last + 1)); {
+		switch err := a.work.Mkdir(attemptName(last + 1)); {
 		case errors.Is(err, fs.ErrExist):
-			continue // another observer was faster
+			continue // another process was faster
 		case err != nil:
 			return err
 		}
 		a.Number = last + 1
-		if a.Dir, err = openDir(a.attempts, attemptName(a.Number)); err != nil {
+		if a.Dir, err = openDir(a.work, attemptName(a.Number)); err != nil {
 			return err
 		}
-		a.counter, a.mu.renewed = 1, begun
-		// The directory must be on the device before any temporary has the attempt's id in its name.
-		// The counter need not be: an attempt without a counter is considered dead after the same
-		// time.
-		return errors.Join(writeUnsynced(a.Dir, counterName, "1\n"), a.attempts.SyncToDrive())
+		return a.work.SyncToDrive() // before any temporary has the attempt in its name
 	}
 }
 
-// checkUnfinished returns a *FinishedError if the shard is finished.
-func (a *Attempt) checkUnfinished() error {
-	record, err := a.store.finished(a.attempts, a.index)
-	if record != nil {
-		err = &FinishedError{record}
-	}
-	return err
-}
-
-// fence makes it impossible for earlier attempts to finish the shard.
+// fence removes what lower attempts could finish the shard with, and then reads the records again.
 func (a *Attempt) fence() error {
 	for n := 1; n < a.Number; n++ {
 		e := Earlier{Number: n, TempID: a.store.tempID(a.index, n)}
-		dir, err := openDir(a.attempts, attemptName(n))
+		dir, err := openDir(a.work, attemptName(n))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		err = dir.Remove(candidateName)
-		if err == nil {
+		if err = dir.Remove(candidateName); err == nil {
 			err = dir.SyncToDrive()
 		} else if errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -229,201 +223,172 @@ func (a *Attempt) fence() error {
 		}
 		a.Earlier = append(a.Earlier, e)
 	}
-	if !a.opts.Again {
-		return a.checkUnfinished()
-	}
-	err := a.attempts.MoveTo(finishedName, a.Dir, formerName)
-	if err == nil {
-		a.Former, err = a.store.readFinished(a.Dir, formerName, a.index)
-	} else if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return errors.Join(err, a.attempts.SyncToDrive())
+	return a.readRecord()
+}
+
+// OpenEarlier opens the directory of an earlier attempt.
+func (a *Attempt) OpenEarlier(number int) (*fsys.Dir, error) {
+	return openDir(a.work, attemptName(number))
+}
+
+// planDigits is how many digits of the id of a plan are in the names of its temporaries.
+const planDigits = 6
+
+// tempID returns the id of an attempt in the names of its temporaries: 16 hexadecimal digits that
+// begin with those of the plan.
+func (s *Store) tempID(index, number int) string {
+	return fmt.Sprintf("%s%05x%05x", s.Plan.ID[:planDigits], index, number)
 }
 
 // TempID returns the id for fsys.Dir.SetTempID of the destinations.
 func (a *Attempt) TempID() string { return a.store.tempID(a.index, a.Number) }
 
-func (s *Store) tempID(index, number int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d/%d", s.Plan.ID, index, number))
-	return hex.EncodeToString(sum[:8])
+// Precedes reports whether a lower attempt at the same shard has made the temporary of that name.
+func (a *Attempt) Precedes(name string) bool {
+	id, ok := fsys.TempID(name)
+	own := a.TempID()
+	return ok && strings.HasPrefix(id, own[:planDigits+5]) && id < own
 }
 
-// MayCommit returns nil as long as the attempt may commit. The caller must create the temporary
-// file before the call and commit immediately after it. If the attempt loses its right in between,
-// its successor therefore finds the temporary and removes it.
-func (a *Attempt) MayCommit() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.mu.lost == nil && a.opts.Clock()-a.mu.renewed >= a.opts.Dead/2 {
-		a.mu.lost = ErrRightLost
-	}
-	return a.mu.lost
-}
-
-// KeepRenewed renews the counter until ctx ends. It returns early, with an error, if the right to
-// commit is lost.
-func (a *Attempt) KeepRenewed(ctx context.Context) error {
-	for {
-		if sleep(ctx, a.opts.Dead/renewals) != nil {
-			return nil
-		}
-		if err := a.Renew(); err != nil { // a later renewal may succeed before the right expires
-			if lost := a.MayCommit(); lost != nil {
-				if errors.Is(err, lost) {
-					return lost
-				}
-				return errors.Join(lost, err)
-			}
-		}
-	}
-}
-
-// Renew renews the counter once. A failed renewal does not end the right at once: the attempt may
-// commit as long as MayCommit returns nil.
-func (a *Attempt) Renew() error {
-	a.renewing.Lock()
-	defer a.renewing.Unlock()
-	begun := a.opts.Clock()
-	a.counter++
-	if err := writeFile(a.Dir, counterName, strconv.FormatUint(a.counter, 10)+"\n"); err != nil {
-		return err
-	}
-	if err := a.checkSuccessor(); err != nil {
-		return err
-	}
-	if err := a.MayCommit(); err != nil { // the right must not expire in between
-		return err
-	}
-	a.mu.Lock()
-	a.mu.renewed = begun
-	a.mu.Unlock()
-	return nil
-}
-
-// checkSuccessor ends the right to commit if there is a later attempt.
-func (a *Attempt) checkSuccessor() error {
-	later, err := exists(a.attempts, attemptName(a.Number+1))
+// Current returns ErrSuperseded if a higher attempt has begun. Before it replaces or removes a name,
+// the caller makes a temporary, and then calls Current.
+func (a *Attempt) Current() error {
+	later, err := exists(a.work, attemptName(a.Number+1))
 	if err == nil && later {
 		err = ErrSuperseded
-		a.mu.Lock()
-		if a.mu.lost == nil {
-			a.mu.lost = err
-		}
-		a.mu.Unlock()
 	}
 	return err
 }
 
 // Finish records that every entry of the shard has an outcome. Everything else that the attempt has
-// written must be on the device before the call, except the names of the parts: Finish syncs the
-// directory that contains them. The error is ErrSuperseded or ErrRightLost if another attempt has
-// to finish the shard.
+// written must be on the device before the call, except the name of the part. The error is
+// ErrSuperseded if another attempt has to finish the shard.
 func (a *Attempt) Finish(record Finished) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("shard %d cannot be recorded as finished: %w", a.index, err)
 		}
 	}()
-	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
-	text, err := record.encode()
+	end, err := a.store.End()
 	if err != nil {
 		return err
 	}
-	if _, err := a.store.parseFinished(text, a.index); err != nil {
+	if end != nil { // the plan is merged without this attempt, or abandoned
+		return ErrSuperseded
+	}
+	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
+	text, err := json.Marshal(record)
+	if err != nil {
 		return err
 	}
-	if err := writeFile(a.Dir, candidateName, string(text)); err != nil {
+	if err := writeFile(a.Dir, candidateName, string(text)+"\n", (*fsys.Pending).CommitReplacing); err != nil {
 		return err
 	}
-	if err := a.checkSuccessor(); err != nil {
+	if err := a.Current(); err != nil {
 		return err
 	}
-	if err := a.MayCommit(); err != nil {
-		return err
-	}
-	switch err := a.Dir.Link(candidateName, a.attempts, finishedName); {
+	name := finishedPrefix + strconv.Itoa(a.record)
+	switch err := a.Dir.Link(candidateName, a.work, name); {
 	case errors.Is(err, fs.ErrNotExist):
-		return ErrSuperseded // a successor has removed the candidate
+		return ErrSuperseded // a higher attempt has removed the candidate
+	case errors.Is(err, fs.ErrExist) && a.isOwn(name): // NFS has repeated a request whose answer was lost
 	case errors.Is(err, fs.ErrExist):
-		if !a.isOwn() {
-			return ErrSuperseded
-		}
+		return ErrSuperseded
 	case err != nil:
 		return err
 	}
-	if err := a.attempts.SyncToDrive(); err != nil {
+	if err := a.work.SyncToDrive(); err != nil {
 		return err
 	}
 	a.finished = true
 	return nil
 }
 
-// isOwn reports whether this attempt made the finish record. NFS can repeat a request whose answer
-// was lost, and then report that the name exists.
-func (a *Attempt) isOwn() bool {
+// isOwn reports whether this attempt made the finish record of that name.
+func (a *Attempt) isOwn(name string) bool {
 	mine, err := a.Dir.Lstat(candidateName)
 	if err != nil {
 		return false
 	}
-	there, err := a.attempts.Lstat(finishedName)
+	there, err := a.work.Lstat(name)
 	return err == nil && mine.ID == there.ID
 }
 
 // End records that this process writes nothing more for the shard, and closes the attempt. The
-// next attempt can then begin at once and continue partial files. The caller must have ended
-// everything that writes for the shard. Without this record, the next attempt has to wait.
+// caller must have ended everything that writes for it. Without this record, the next attempt
+// begins partial files again.
 func (a *Attempt) End() error {
 	defer a.Close()
-	if a.finished { // if the file is lost, only an attempt that runs the shard again has to wait
-		return writeUnsynced(a.Dir, endedName, "ended\n")
+	if a.finished {
+		return nil // there is nothing to continue
 	}
-	return writeFile(a.Dir, endedName, "ended\n")
+	return writeFile(a.Dir, endedName, "ended\n", (*fsys.Pending).CommitReplacing)
 }
 
-// Close frees descriptors. It writes nothing.
+// Close frees the lock and the descriptors. It writes nothing.
 func (a *Attempt) Close() {
 	if a.Dir != nil {
 		a.Dir.Close()
 	}
-	a.attempts.Close()
+	if a.lock != nil {
+		a.lock.Unlock()
+	}
+	a.work.Close()
 }
 
-// writeFile writes a small file into a directory of the plan, atomically and durably.
-func writeFile(dir *fsys.Dir, name, text string) error {
-	file, err := newFile(dir, []byte(text))
-	if err != nil {
-		return err
-	}
-	defer file.Abort()
-	if err := file.SyncToDrive(); err != nil {
-		return err
-	}
-	if err := file.CommitReplacing(name); err != nil {
-		return err
-	}
-	return dir.SyncToDrive()
+// lastAttempt returns the highest number of an attempt, 0 if there is none.
+func lastAttempt(work *fsys.Dir) (int, error) {
+	return highest(work, func(name string) (int, bool) {
+		n, err := strconv.Atoi(name)
+		return n, err == nil && attemptName(n) == name
+	})
 }
 
-// writeUnsynced is writeFile without a sync: after a power cut, the file may be lost or empty.
-func writeUnsynced(dir *fsys.Dir, name, text string) error {
-	file, err := newFile(dir, []byte(text))
-	if err != nil {
-		return err
+// lastRecord returns the finish record with the highest number, and that number. The record is nil
+// if the shard is not finished.
+func (s *Store) lastRecord(work *fsys.Dir, index int) (*Finished, int, error) {
+	last, err := highest(work, func(name string) (int, bool) {
+		n, err := strconv.Atoi(strings.TrimPrefix(name, finishedPrefix))
+		return n, err == nil && finishedPrefix+strconv.Itoa(n) == name
+	})
+	if err != nil || last == 0 {
+		return nil, 0, err
 	}
-	defer file.Abort()
-	return file.CommitReplacing(name)
+	text, err := readPrivate(work, finishedPrefix+strconv.Itoa(last), smallFile)
+	f := &Finished{}
+	if err == nil {
+		err = json.Unmarshal(text, f)
+	}
+	if err == nil && (f.Plan != s.Plan.ID || f.Shard != index || f.Attempt < 1 || f.Attempt > maxAttempts || min(f.Failures, f.Mismatches, f.Conflicts, f.PartSize) < 0) {
+		err = errors.New("it is not of this shard")
+	}
+	if err != nil {
+		return nil, 0, fmt.Errorf("record of shard %d: %w", index, err)
+	}
+	return f, last, nil
 }
 
-// newFile creates a file without a name in a directory of the plan, and writes text to it.
-func newFile(dir *fsys.Dir, text []byte) (*fsys.Pending, error) {
-	file, err := dir.Create(false)
+// highest returns the highest number that the names in dir have, 0 if there is none.
+func highest(dir *fsys.Dir, number func(name string) (int, bool)) (last int, err error) {
+	listing, err := dir.List()
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	if err := file.WriteAt(text, 0); err != nil {
-		file.Abort()
-		return nil, err
+	for i := range listing.Len() {
+		if n, ok := number(listing.Name(i)); ok {
+			last = max(last, n)
+		}
 	}
-	return file, nil
+	return last, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -19,7 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-const dead = 80 * time.Second
+const dead = 80 * time.Second // how long an attempt waits for a lock
 
 // cluster is a plan on storage that several nodes share. It is used in a bubble of virtual time.
 type cluster struct {
@@ -49,7 +48,7 @@ func (c *cluster) store(fault func(fsys.Call) error) *Store {
 func (c *cluster) now() time.Duration { return time.Since(c.begun) }
 
 func (c *cluster) options() AttemptOptions {
-	return AttemptOptions{Dead: dead, Clock: c.now}
+	return AttemptOptions{Patience: dead, Clock: c.now}
 }
 
 func (c *cluster) begin(s *Store) *Attempt {
@@ -60,274 +59,182 @@ func (c *cluster) begin(s *Store) *Attempt {
 
 func isFinished(err error) bool { return errors.As(err, new(*FinishedError)) }
 
-func TestAFinishedShardIsNotBegunAgain(t *testing.T) {
+func (c *cluster) status(s *Store) Report {
+	r, err := s.Status(0)
+	require.NoError(c, err)
+	return r
+}
+
+// A shard runs again only if its last record has failures. Each record stays, and the last counts.
+func TestRecordsOfAShard(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		s := c.store(nil)
 		a := c.begin(s)
 		assert.Equal(c, 1, a.Number)
 		assert.Empty(c, a.Earlier)
-		status, err := s.Status(0)
-		require.NoError(c, err)
-		assert.Equal(c, Status{Attempts: 1}, status)
+		assert.Equal(c, Report{State: Begun, Attempts: 1}, c.status(s))
 		require.NoError(c, a.Finish(Finished{Failures: 2}))
-		a.Close()
-		_, err = s.Begin(c.Context(), 0, c.options())
-		assert.True(c, isFinished(err), "%v", err)
-		status, err = s.Status(0)
-		require.NoError(c, err)
-		assert.Equal(c, 1, status.Attempts)
-		assert.EqualValues(c, 2, status.Finished.Failures)
-		assert.Equal(c, s.Plan.ID, status.Finished.Plan)
-		assert.Zero(c, c.now())
-	})
-}
-
-func TestALivingAttemptIsNotTakenOver(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		a := c.begin(c.store(nil))
-		ctx, stop := context.WithCancel(c.Context())
-		kept := make(chan error)
-		go func() { kept <- a.KeepRenewed(ctx) }()
-		result := make(chan error)
-		other := c.store(nil)
-		go func() {
-			_, err := other.Begin(c.Context(), 0, c.options())
-			result <- err
-		}()
-		select {
-		case err := <-result:
-			c.Fatalf("a second attempt after %v: %v", c.now(), err)
-		case <-time.After(20 * dead):
-		}
-		require.NoError(c, a.MayCommit())
-		require.NoError(c, a.Finish(Finished{}))
-		stop()
-		require.NoError(c, <-kept)
-		a.Close()
-		assert.True(c, isFinished(<-result))
-	})
-}
-
-func TestADeadAttemptIsTakenOver(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		first := c.begin(c.store(nil))
-		defer first.Close()
-		time.Sleep(dead / 4)
-		require.NoError(c, first.Renew())
-		renewed := c.now()
-		time.Sleep(dead/2 - 1)
-		require.NoError(c, first.MayCommit())
-		time.Sleep(1 * time.Nanosecond)
-		require.ErrorIs(c, first.MayCommit(), ErrRightLost)
-		require.ErrorIs(c, first.Renew(), ErrRightLost, "a right that was lost does not come back")
-
-		looked := c.now()
-		second := c.begin(c.store(nil))
-		assert.Equal(c, 2, second.Number)
-		assert.GreaterOrEqual(c, c.now()-looked, dead, "the observer counts from its own first read")
-		assert.Less(c, c.now()-looked, dead+dead/4)
-		assert.Greater(c, c.now()-renewed, dead)
-		assert.Equal(c, []Earlier{{Number: 1, TempID: first.TempID()}}, second.Earlier)
-		assert.NotEqual(c, first.TempID(), second.TempID())
-		require.ErrorIs(c, first.Finish(Finished{}), ErrSuperseded)
-		require.NoError(c, second.Finish(Finished{}))
-		second.Close()
-	})
-}
-
-// An attempt that has made its directory and nothing else is dead after the same time.
-func TestAnAttemptWithoutACounterIsTakenOver(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		require.NoError(c, os.Mkdir(filepath.Join(c.path, workName, "00000", "000001"), 0o700))
-		a := c.begin(c.store(nil))
-		defer a.Close()
-		assert.Equal(c, 2, a.Number)
-		assert.GreaterOrEqual(c, c.now(), dead)
-	})
-}
-
-func TestAnAttemptThatEndedIsTakenOverAtOnce(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		s := c.store(nil)
-		a := c.begin(s)
 		require.NoError(c, a.End())
 		b := c.begin(s)
-		defer b.Close()
+		assert.EqualValues(c, 2, b.Former.Failures)
+		assert.EqualValues(c, 2, c.status(s).Finished.Failures, "the first record stays")
+		require.NoError(c, b.Finish(Finished{Conflicts: 1}))
+		require.NoError(c, b.End())
+		_, err := s.Begin(c.Context(), 0, c.options())
+		assert.True(c, isFinished(err), "%v", err)
+		status := c.status(s)
+		assert.Equal(c, []int{2, 2}, []int{status.Attempts, status.Finished.Attempt})
+		assert.Equal(c, s.Plan.ID, status.Finished.Plan)
+		assert.FileExists(c, filepath.Join(c.path, "work/00000/finished-1"))
 		assert.Zero(c, c.now())
-		require.Len(c, b.Earlier, 1)
-		assert.True(c, b.Earlier[0].Ended)
 	})
 }
 
-func TestOneOfTwoObserversTakesOver(t *testing.T) {
+// The lock is waited for, but not for ever. An attempt that has begun afterwards counts.
+func TestALockIsWaitedFor(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.begin(c.store(nil)).Close()
-		type begun struct {
-			number int
-			at     time.Duration
-		}
-		results := make(chan begun)
-		for range 2 {
-			s := c.store(nil)
-			go func() {
-				a, err := s.Begin(c.Context(), 0, c.options())
-				assert.NoError(c, err)
-				a.Close()
-				results <- begun{a.Number, c.now()}
-			}()
-		}
-		one, two := <-results, <-results
-		assert.Equal(c, 2, one.number)
-		assert.Equal(c, 3, two.number)
-		assert.GreaterOrEqual(c, two.at-one.at, dead, "the other one waits until that one is dead")
-	})
-}
-
-// The process is stopped (SIGSTOP) when it has checked its right and before it links its record.
-// When it continues, another attempt has begun.
-func TestAStoppedAttemptCannotFinish(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		resume := make(chan struct{})
-		stopped := c.begin(c.store(func(call fsys.Call) error {
-			if call.Op == fsys.OpLink && call.Name == finishedName {
-				<-resume
-			}
-			return nil
-		}))
-		defer stopped.Close()
-		result := make(chan error)
-		go func() { result <- stopped.Finish(Finished{}) }()
-		synctest.Wait()
-		second := c.begin(c.store(nil))
-		close(resume)
-		require.ErrorIs(c, <-result, ErrSuperseded)
-		status, err := second.store.Status(0)
+		a := c.begin(c.store(nil))
+		time.AfterFunc(3500*time.Millisecond, a.Close)
+		o := c.options()
+		waited := 0
+		o.Waiting = func() { waited++ }
+		b, err := c.store(nil).Begin(c.Context(), 0, o)
 		require.NoError(c, err)
-		assert.Nil(c, status.Finished)
-		require.NoError(c, second.Finish(Finished{}))
-		second.Close()
+		assert.Equal(c, 4*time.Second, c.now())
+		assert.Equal(c, 1, waited)
+
+		d := c.begin(c.store(nil)) // b has the lock and never releases it
+		assert.Equal(c, 4*time.Second+dead, c.now())
+		assert.Equal(c, 3, d.Number)
+		require.NoError(c, d.Finish(Finished{}))
+		require.ErrorIs(c, b.Finish(Finished{}), ErrSuperseded)
+		b.Close()
+		d.Close()
 	})
 }
 
-// The process is stopped in the same way, but it links its record before the successor removes the
-// candidate. Then the successor does not begin.
-func TestARecordBeforeTheFenceCounts(t *testing.T) {
+// An error of the lock call is a warning, and the attempt begins.
+func TestALockThatIsRefused(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		first := c.begin(c.store(nil))
-		defer first.Close()
-		require.NoError(c, writeFile(first.Dir, candidateName, recordOf(first)))
-		linked := false
-		late := c.store(func(call fsys.Call) error {
-			if call.Op == fsys.OpRemove && call.Name == candidateName {
-				linked = true
-				return first.Dir.Link(candidateName, first.attempts, finishedName)
+		for _, cause := range []syscall.Errno{syscall.ENOTSUP, syscall.EIO} {
+			o := c.options()
+			var warnings []error
+			o.Warn = func(err error) { warnings = append(warnings, err) }
+			a, err := c.store(func(call fsys.Call) error {
+				if call.Op == fsys.OpLock {
+					return cause
+				}
+				return nil
+			}).Begin(c.Context(), 0, o)
+			require.NoError(c, err)
+			require.Len(c, warnings, 1)
+			require.ErrorIs(c, warnings[0], cause)
+			assert.Zero(c, c.now())
+			a.Close()
+		}
+	})
+}
+
+// A finish record that exists because NFS has repeated the request is that of the attempt.
+func TestARepeatedRequestIsASuccess(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		var again *Attempt
+		s := c.store(func(call fsys.Call) error {
+			if call.Op == fsys.OpLink && call.Name == "finished-1" && again != nil {
+				require.NoError(c, os.Link(filepath.Join(c.path, "work/00000/000001/candidate"), filepath.Join(c.path, "work/00000/finished-1")))
 			}
 			return nil
 		})
-		_, err := late.Begin(c.Context(), 0, c.options())
-		require.True(c, linked)
-		assert.True(c, isFinished(err), "%v", err)
+		again = c.begin(s)
+		require.NoError(c, again.Finish(Finished{}))
+		again.Close()
 	})
 }
 
-func recordOf(a *Attempt) string {
-	record := &Finished{Plan: a.store.Plan.ID, Shard: a.index, Attempt: a.Number}
-	text, err := record.encode()
-	if err != nil {
-		panic(err)
-	}
-	return string(text)
-}
-
-func TestFailedRenewals(t *testing.T) {
+// A record that another process has made is none of the attempt, also where an old view hid it before.
+func TestARecordOfAnotherAttemptCounts(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		var failing atomic.Bool
-		a := c.begin(c.store(func(call fsys.Call) error {
-			if failing.Load() && call.Op == fsys.OpCreate {
-				return syscall.ESTALE
+		foreign := false
+		s := c.store(func(call fsys.Call) error {
+			if call.Op == fsys.OpLink && call.Name == "finished-1" && foreign {
+				require.NoError(c, os.WriteFile(filepath.Join(c.path, "work/00000/finished-1"), []byte("{}"), 0o600))
 			}
 			return nil
-		}))
-		defer a.Close()
-		kept := make(chan error, 1)
-		go func() { kept <- a.KeepRenewed(c.Context()) }()
-		time.Sleep(dead + 1)
-		failing.Store(true) // two renewals fail
-		time.Sleep(dead / 4)
-		failing.Store(false)
-		time.Sleep(5 * dead)
-		require.NoError(c, a.MayCommit())
-		failing.Store(true)
-		begun := c.now()
-		err := <-kept
-		require.ErrorIs(c, err, ErrRightLost)
-		require.ErrorIs(c, err, syscall.ESTALE)
-		assert.LessOrEqual(c, c.now()-begun, dead/2+dead/renewals)
+		})
+		a := c.begin(s)
+		foreign = true
+		require.ErrorIs(c, a.Finish(Finished{}), ErrSuperseded)
+		a.Close()
 	})
 }
 
-// A renewal that takes longer than the right lasts does not renew it.
-func TestALateRenewalDoesNotCount(t *testing.T) {
+// An attempt that was stopped before it links its record finishes nothing when a higher one has begun.
+func TestAStoppedAttemptCannotFinish(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		slow := false
-		a := c.begin(c.store(func(call fsys.Call) error {
-			if slow && call.Op == fsys.OpSync {
-				slow = false
-				time.Sleep(dead * 5 / 8)
+		var b *Attempt
+		s := c.store(func(call fsys.Call) error {
+			if call.Op == fsys.OpLink && call.Name == "finished-1" && b == nil {
+				o := c.options()
+				o.Patience = 1
+				var err error
+				b, err = c.store(nil).Begin(c.Context(), 0, o)
+				require.NoError(c, err)
 			}
 			return nil
-		}))
-		defer a.Close()
-		slow = true
-		require.ErrorIs(c, a.Renew(), ErrRightLost)
+		})
+		a := c.begin(s)
+		require.ErrorIs(c, a.Finish(Finished{}), ErrSuperseded)
+		a.Close()
+		require.NoError(c, b.Finish(Finished{}))
+		b.Close()
+		assert.Equal(c, 2, c.status(s).Finished.Attempt)
 	})
 }
 
-func TestALaterAttemptEndsTheRight(t *testing.T) {
-	inCluster(t, func(c *cluster) {
-		a := c.begin(c.store(nil))
-		defer a.Close()
-		require.NoError(c, a.attempts.Mkdir(attemptName(2)))
-		require.ErrorIs(c, a.Renew(), ErrSuperseded)
-		require.ErrorIs(c, a.MayCommit(), ErrSuperseded)
-	})
-}
-
-func TestAFinishedShardCanRunAgain(t *testing.T) {
+// No attempt finishes a shard of a plan that has ended.
+func TestAnEndedPlanStaysEnded(t *testing.T) {
 	inCluster(t, func(c *cluster) {
 		s := c.store(nil)
 		a := c.begin(s)
-		require.NoError(c, a.Finish(Finished{Failures: 1}))
-		require.NoError(c, a.End())
-		o := c.options()
-		o.Again = true
-		b, err := s.Begin(c.Context(), 0, o)
+		require.NoError(c, s.SetEnd(End{Conflicts: 3}))
+		require.NoError(c, s.SetEnd(End{Abandoned: true}), "the first record stays")
+		end, err := s.End()
 		require.NoError(c, err)
-		status, err := s.Status(0)
-		require.NoError(c, err)
-		assert.Equal(c, Status{Attempts: 2}, status)
-		former, err := readPrivate(b.Dir, formerName, smallFile)
-		require.NoError(c, err)
-		record, err := s.parseFinished(former, 0)
-		require.NoError(c, err)
-		assert.EqualValues(c, 1, record.Failures)
-		require.NoError(c, b.Finish(Finished{}))
-		b.Close()
+		assert.Equal(c, &End{Conflicts: 3}, end)
+		require.ErrorIs(c, a.Finish(Finished{}), ErrSuperseded)
+		a.Close()
 	})
 }
 
 // Begin stops waiting when its context ends.
 func TestBeginIsInterrupted(t *testing.T) {
 	inCluster(t, func(c *cluster) {
-		c.begin(c.store(nil)).Close()
+		a := c.begin(c.store(nil))
+		defer a.Close()
 		stop := errors.New("stopped")
 		ctx, cancel := context.WithCancelCause(c.Context())
 		time.AfterFunc(dead/2, func() { cancel(stop) })
 		_, err := c.store(nil).Begin(ctx, 0, c.options())
 		require.ErrorIs(c, err, stop)
-		status, err := c.store(nil).Status(0)
-		require.NoError(c, err)
-		assert.Equal(c, 1, status.Attempts)
+		assert.Equal(c, 1, c.status(c.store(nil)).Attempts)
+	})
+}
+
+// Names of temporaries say of which attempt they are.
+func TestTemporariesOfLowerAttempts(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		s := c.store(nil)
+		a := c.begin(s)
+		a.Close()
+		b := c.begin(s)
+		defer b.Close()
+		name := func(id string) string { return fsys.Reserved + id + "-0000000a.tmp" }
+		assert.True(c, b.Precedes(name(a.TempID())))
+		assert.False(c, b.Precedes(name(b.TempID())))
+		assert.False(c, b.Precedes(name(s.tempID(1, 1))), "of another shard")
+		assert.True(c, OwnsTemp(s.Plan.ID, name(a.TempID())))
+		assert.False(c, OwnsTemp("f"+s.Plan.ID[1:], name("e"+a.TempID()[1:])))
+		assert.False(c, OwnsTemp(s.Plan.ID, "x"))
 	})
 }
 
@@ -380,7 +287,7 @@ func TestOnlyTheLastAttemptFinishes(t *testing.T) {
 							winner = a.Number
 						}
 						mu.Unlock()
-						if err != nil && !errors.Is(err, ErrSuperseded) && !errors.Is(err, ErrRightLost) {
+						if err != nil && !errors.Is(err, ErrSuperseded) {
 							assert.NoError(c, err)
 						}
 						a.Close()

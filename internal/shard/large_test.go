@@ -50,7 +50,7 @@ func TestMemoryOfALargePlan(t *testing.T) {
 	require.NoError(t, err)
 	assert.EqualValues(t, entries, plan.Totals.Entries)
 	assert.EqualValues(t, entries/4, plan.Totals.LinkGroups)
-	assert.Zero(t, plan.Missing.Entries)
+	assert.Zero(t, plan.Totals.Missing)
 	t.Logf("%d entries in %d shards: %d MiB", entries, len(plan.Shards), peak>>20)
 	assert.Less(t, peak, limit)
 }

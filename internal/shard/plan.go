@@ -1,7 +1,6 @@
 package shard
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,7 @@ import (
 
 const (
 	formatName    = "sealift-plan"
-	formatVersion = 1
+	formatVersion = 2
 
 	// MaxShards is the largest number of shards of a plan: an indexed job of Kubernetes has
 	// at most 100,000 tasks.
@@ -31,30 +30,19 @@ const (
 type Plan struct {
 	Format  string    `json:"format"`
 	Version int       `json:"version"`
-	ID      string    `json:"id"`   // 32 hexadecimal digits
-	Kind    string    `json:"kind"` // KindCopy or KindVerify
+	ID      string    `json:"id"` // 32 hexadecimal digits
 	Created time.Time `json:"created"`
 	Sealift string    `json:"sealift"` // the version of the program
 
-	Options Options  `json:"options"`
-	Source  Root     `json:"source"`
-	Sample  []Sample `json:"sample"` // of the source
-	Targets []Target `json:"targets"`
-	Lists   []List   `json:"lists"`            // manifests in the source
-	Late    []Text   `json:"late"`             // files of the source that have names of manifests; no shard has them
-	Checks  *Checks  `json:"checks,omitempty"` // of a verification, whose directories are Targets
+	Options Options `json:"options"`
+	Source  Root    `json:"source"`
+	Targets []Root  `json:"targets"`
+	Lists   []List  `json:"lists"` // manifests in the source
 
-	Totals  Totals `json:"totals"`
-	Shards  []File `json:"shards"`
-	Dirs    File   `json:"dirs"`
-	Missing File   `json:"missing"`
+	Totals Totals `json:"totals"`
+	Shards []File `json:"shards"`
+	Dirs   File   `json:"dirs"`
 }
-
-// The kinds of plans.
-const (
-	KindCopy   = "copy"
-	KindVerify = "verify"
-)
 
 // Options are those options of a copy that can change its result. Options that depend on the
 // machine, such as the number of workers, belong to each task. The values are those of the flags.
@@ -99,27 +87,11 @@ func (o *Options) AddRules(l *filter.List) error {
 	return l.Add(rules...)
 }
 
-// Root is the source or a destination. On another node its device number may differ; the
-// inode number does not.
+// Root is the source or a destination. The inode number is the same on all nodes.
 type Root struct {
 	Path Text   `json:"path"`
-	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
 }
-
-// Target is a destination.
-type Target struct {
-	Root
-}
-
-// Sample is an entry of the source. A task recognises the source by its samples.
-type Sample struct {
-	Path Text   `json:"path"`
-	Ino  uint64 `json:"ino"`
-}
-
-// maxSample limits the entries of the source in Plan.Sample.
-const maxSample = 16
 
 // List is a manifest in the source. All NAME.sha256 files, which list only the file NAME beside
 // them, share one List with an empty name; the same holds for each other hash.
@@ -134,12 +106,14 @@ type Totals struct {
 	Directories int64 `json:"directories"`
 	Bytes       int64 `json:"bytes"` // of regular files; files with several names count once
 	LinkGroups  int64 `json:"link_groups"`
+	Missing     int64 `json:"missing"`            // paths that manifests of the source list and the source lacks
 	LeftOut     int64 `json:"left_out,omitempty"` // entries or lines that the filters leave out
 }
 
 // File describes a file of the plan.
 type File struct {
 	Entries int64  `json:"entries"`
+	Files   int64  `json:"files"` // regular ones of Entries
 	Bytes   int64  `json:"bytes"` // that are copied
 	Cost    int64  `json:"cost"`  // nanoseconds
 	Size    int64  `json:"size"`  // of the file itself, bytes
@@ -168,34 +142,29 @@ func (t Text) MarshalText() ([]byte, error) {
 	return out, nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler. It accepts only what MarshalText writes.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (t *Text) UnmarshalText(text []byte) error {
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' {
-			b.WriteByte(text[i])
+	var out []byte
+	for rest := string(text); rest != ""; {
+		literal, escaped, found := strings.Cut(rest, `\`)
+		out = append(out, literal...)
+		if !found {
+			break
+		}
+		if rest, found = strings.CutPrefix(escaped, `\`); found {
+			out = append(out, '\\')
 			continue
 		}
-		rest := text[i+1:]
-		switch {
-		case len(rest) >= 1 && rest[0] == '\\':
-			b.WriteByte('\\')
-			i++
-		case len(rest) >= 3 && rest[0] == 'x':
-			n, err := strconv.ParseUint(string(rest[1:3]), 16, 8)
-			if err != nil {
-				return errEscape
-			}
-			b.WriteByte(byte(n))
-			i += 3
-		default:
+		if len(escaped) < 3 || escaped[0] != 'x' {
 			return errEscape
 		}
+		n, err := strconv.ParseUint(escaped[1:3], 16, 8)
+		if err != nil {
+			return errEscape
+		}
+		out, rest = append(out, byte(n)), escaped[3:]
 	}
-	*t = Text(b.String())
-	if again, _ := t.MarshalText(); !bytes.Equal(again, text) {
-		return errEscape
-	}
+	*t = Text(out)
 	return nil
 }
 
@@ -208,113 +177,34 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("the plan has format %d, and this version of sealift reads format %d; use the version that made the plan", e.Version, formatVersion)
 }
 
-// parsePlan reads plan.json strictly: unknown fields and values out of range are errors.
+// parsePlan reads plan.json. The digests of the other files are in it, so that they need no other
+// checks.
 func parsePlan(text []byte) (*Plan, error) {
-	if len(text) > maxPlanSize {
-		return nil, errors.New("it is longer than 64 MiB")
-	}
-	var head struct {
-		Format  string `json:"format"`
-		Version int    `json:"version"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, err
-	}
-	if head.Format != formatName {
-		return nil, errors.New("it is not a plan of sealift")
-	}
-	if head.Version != formatVersion {
-		return nil, &VersionError{head.Version}
-	}
 	p := &Plan{}
-	if err := decodeStrict(text, p, p.encode); err != nil {
+	if err := json.Unmarshal(text, p); err != nil {
 		return nil, err
 	}
-	return p, p.validate()
-}
-
-// decodeStrict reads JSON. The text must be the one that encode returns afterwards.
-func decodeStrict(text []byte, into any, encode func() ([]byte, error)) error {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if again, err := encode(); err != nil || !bytes.Equal(again, text) {
-		return errors.New("it is not written as sealift writes it")
-	}
-	return nil
-}
-
-// encode returns the text of plan.json. A plan has only one valid text.
-func (p *Plan) encode() ([]byte, error) {
-	p.Sample, p.Lists, p.Late = notNil(p.Sample), notNil(p.Lists), notNil(p.Late)
-	text, err := json.MarshalIndent(p, "", " ")
-	return append(text, '\n'), err
-}
-
-// notNil returns list, or an empty list instead of nil, which JSON would write as null.
-func notNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
-}
-
-func (p *Plan) validate() error {
 	switch {
+	case p.Format != formatName:
+		return nil, errors.New("it is not a plan of sealift")
+	case p.Version != formatVersion:
+		return nil, &VersionError{p.Version}
 	case !isHex(p.ID, 16):
-		return errors.New("its id is malformed")
-	case len(p.Shards) == 0 || len(p.Shards) > MaxShards:
-		return fmt.Errorf("it has %d shards", len(p.Shards))
-	case len(p.Targets) == 0:
-		return errors.New("it has no destination")
-	case len(p.Sample) > maxSample:
-		return errors.New("its sample of the source is too large")
-	case p.Kind != KindCopy && p.Kind != KindVerify:
-		return fmt.Errorf("its kind is unknown: %q", p.Kind)
-	case p.Totals.Entries < 0 || p.Totals.Directories < 0 || p.Totals.Bytes < 0 || p.Totals.LinkGroups < 0 || p.Totals.LeftOut < 0:
-		return errors.New("a total is negative")
-	}
-	if (p.Kind == KindVerify) != (p.Checks != nil) {
-		return errors.New("it is of another kind")
-	}
-	if p.Checks != nil {
-		if err := p.Checks.validate(len(p.Targets)); err != nil {
-			return err
-		}
+		return nil, errors.New("its id is malformed")
+	case len(p.Shards) == 0 || len(p.Shards) > MaxShards || len(p.Targets) == 0:
+		return nil, fmt.Errorf("it has %d shards and %d destinations", len(p.Shards), len(p.Targets))
 	}
 	for i, a := range p.Options.Hashes {
 		if !a.Known() || slices.Contains(p.Options.Hashes[:i], a) {
-			return fmt.Errorf("unknown or repeated hash %q", a)
+			return nil, fmt.Errorf("unknown or repeated hash %q", a)
 		}
 	}
 	for _, l := range p.Lists {
-		if !l.Hash.Known() || l.Name != "" && !IsPath(string(l.Name)) {
-			return fmt.Errorf("malformed manifest %q of the source", l.Name)
+		if !l.Hash.Known() {
+			return nil, fmt.Errorf("unknown hash %q", l.Hash)
 		}
 	}
-	for _, s := range p.Sample {
-		if !IsPath(string(s.Path)) {
-			return fmt.Errorf("malformed path %q of the sample", s.Path)
-		}
-	}
-	for _, path := range p.Late {
-		if !IsPath(string(path)) {
-			return fmt.Errorf("malformed path %q of a late entry", path)
-		}
-	}
-	var entries int64
-	for _, f := range append(slices.Clone(p.Shards), p.Dirs, p.Missing) {
-		if f.Entries < 0 || f.Bytes < 0 || f.Cost < 0 || f.Size <= 0 || !isHex(f.SHA256, 32) {
-			return errors.New("it describes a file that cannot be")
-		}
-		entries += f.Entries
-	}
-	if entries != p.Totals.Entries+p.Totals.Directories+p.Missing.Entries {
-		return errors.New("its totals are not those of its shards")
-	}
-	return nil
+	return p, nil
 }
 
 // isHex reports whether text is size bytes in lower-case hexadecimal.
@@ -322,58 +212,14 @@ func isHex(text string, size int) bool {
 	return len(text) == 2*size && strings.Trim(text, "0123456789abcdef") == ""
 }
 
-// An OptionsError says that a plan was made with other options.
-type OptionsError struct{ Names []string } // in plan.json
-
-func (e *OptionsError) Error() string {
-	return "the plan was made with other values of " + strings.Join(e.Names, ", ") + "; make a new plan to change them"
-}
-
-// Check returns an *OptionsError if a run with these options would have another result than
-// the plan.
-func (p *Plan) Check(o Options) error {
-	have, err := fieldsOf(p.Options)
-	if err != nil {
-		return err
-	}
-	want, err := fieldsOf(o)
-	if err != nil {
-		return err
-	}
-	var names []string
-	for name, value := range want {
-		if !bytes.Equal(value, have[name]) {
-			names = append(names, name)
-		}
-	}
-	if names == nil {
-		return nil
-	}
-	slices.Sort(names)
-	return &OptionsError{names}
-}
-
-// fieldsOf returns the options by their names in plan.json. Lists without elements are equal.
-func fieldsOf(o Options) (map[string]json.RawMessage, error) {
-	o.Hashes, o.Preserve, o.Rules = notNil(o.Hashes), notNil(o.Preserve), notNil(o.Rules)
-	text, err := json.Marshal(o)
-	if err != nil {
-		return nil, err
-	}
-	m := map[string]json.RawMessage{}
-	return m, json.Unmarshal(text, &m)
-}
-
 // The names in the directory of a plan.
 const (
-	planName    = "plan.json"
-	shardsName  = "shards"
-	dirsName    = "dirs"
-	missingName = "missing"
-
-	planningName = "planning" // the id of a plan that is not complete
-	planLockName = "lock"     // of the planner
-	workName     = "work"
+	planName   = "plan.json"
+	shardsName = "shards"
+	dirsName   = "dirs"
+	workName   = "work"   // a directory for each shard, with its attempts and finish records
+	endName    = "end"    // how the plan has ended; see End
+	closedName = "closed" // no destination has the mark of the merged plan any more
 )
 
 // shardName returns the name of a shard in the directories "shards" and "work".
@@ -381,5 +227,5 @@ func shardName(i int) string { return fmt.Sprintf("%05d", i) }
 
 // RootOf describes an open root that the user named path.
 func RootOf(path string, info fsys.Info) Root {
-	return Root{Path: Text(path), Dev: info.ID.Dev, Ino: info.ID.Ino}
+	return Root{Path: Text(path), Ino: info.ID.Ino}
 }

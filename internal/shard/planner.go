@@ -3,10 +3,11 @@ package shard
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,11 +18,10 @@ import (
 
 // PlanOptions say what to plan.
 type PlanOptions struct {
-	Kind    string // KindCopy or KindVerify
 	Copy    Options
 	Sealift string // the version of the program
 	Source  Root
-	Targets []Target
+	Targets []Root
 	Lists   []List
 
 	Shards    int   // how many; 0 for a number that suits the source
@@ -29,8 +29,7 @@ type PlanOptions struct {
 	Links     bool  // keep hard links
 
 	// Missing is called for each path that manifests of the source list and that is no entry of the
-	// plan. It returns false if the filters exclude the path. If Missing is nil, all of these paths
-	// are missing.
+	// plan. It returns false if the filters exclude the path. It may be nil: then it is not called.
 	Missing func(path string) bool
 	// Collides, if set, is called for a directory whose name some file system treats as equal to
 	// another name beside it. The entries of the two may be in different shards.
@@ -56,9 +55,6 @@ type Planner struct {
 		links   *extsort.Sorter // names of files with several names
 		dirs    *extsort.Sorter
 		missing *extsort.Sorter
-		late    []Text
-		sample  []Sample
-		sampled int64 // entries that were candidates
 		linked  int64 // records in links
 		key     []byte
 		value   []byte
@@ -77,24 +73,21 @@ func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
 	if len(o.Targets) == 0 || len(o.Targets) > maxIndex || len(o.Lists) > maxIndex || len(o.Copy.Hashes) > maxIndex {
 		return nil, errors.New("a plan has at least one destination and at most 65,535")
 	}
-	if err := prepare(dir); err != nil {
+	if err := Inspect(dir); err != nil {
 		return nil, err
 	}
 	if o.memory == 0 {
 		o.memory = sortMemory
 	}
-	id, err := claimID(dir)
-	if err != nil {
-		return nil, err
-	}
-	p := &Planner{opts: o, plan: dir, id: id}
+	random := make([]byte, 16)
+	_, _ = rand.Read(random) // it never returns an error
+	p := &Planner{opts: o, plan: dir, id: hex.EncodeToString(random)}
 	p.mu.names, p.mu.links, p.mu.dirs = newSorter(dir, o.memory), newSorter(dir, o.memory/4), newSorter(dir, o.memory/4)
 	p.mu.missing = newSorter(dir, o.memory/4)
 	return p, nil
 }
 
-// ID returns the id that the plan will have. If a planner was interrupted in the same directory,
-// this is the id of that planner, so that its marks at the destinations are recognised.
+// ID returns the id that the plan will have.
 func (p *Planner) ID() string { return p.id }
 
 // maxIndex is the largest number of destinations, manifests and hashes.
@@ -110,9 +103,9 @@ func (p *Planner) Close() {
 // A statement is a record about one name. Statements about a name follow each other, in
 // the order of their kinds.
 const (
-	aboutDirectory    byte = iota // where a directory is absent; the name is ""
+	aboutDirectory    byte = iota // the directory itself; the name is ""
 	aboutSubdirectory             // the name is a directory
-	aboutEntry                    // kind, size, mtime
+	aboutEntry                    // kind and size
 	aboutGroup                    // the number of its hard link group
 	aboutExpected
 	aboutPrevious
@@ -122,7 +115,7 @@ const (
 // therefore returns the names of a directory together, and in it the names with equal folds
 // together.
 func appendKey(dst []byte, path string, about byte) []byte {
-	dir, name := splitPath(path)
+	dir, name := Split(path)
 	dst = append(dst, dir...)
 	dst = append(dst, 0)
 	dst = append(dst, fold(name)...)
@@ -131,8 +124,8 @@ func appendKey(dst []byte, path string, about byte) []byte {
 	return append(dst, 0, about)
 }
 
-// splitPath returns the directory of a path, "" for the root, and the last element.
-func splitPath(path string) (dir, name string) {
+// Split returns the directory of a path, "" for the root, and the last element.
+func Split(path string) (dir, name string) {
 	i := strings.LastIndexByte(path, '/')
 	return path[:max(i, 0)], path[i+1:]
 }
@@ -140,7 +133,7 @@ func splitPath(path string) (dir, name string) {
 // Add adds an entry of the source. id and links are those of the file. Add may be called from
 // several goroutines, as may the other methods up to Write.
 func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
-	if !IsPath(e.Path) || kindWords[e.Kind] == "" || e.Size < 0 {
+	if !IsPath(e.Path) || kindWords[e.Kind] == "" || e.Kind == fsys.Directory || e.Size < 0 {
 		return fmt.Errorf("%.100q cannot be planned", e.Path)
 	}
 	p.mu.Lock()
@@ -153,10 +146,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 	}
 	p.mu.value = append(p.mu.value[:0], byte(e.Kind))
 	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
-	p.mu.value = binary.AppendVarint(p.mu.value, e.Mtime.Sec)
-	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Mtime.Nsec))
 	p.addStatement(e.Path, aboutEntry)
-	p.addSample(Sample{Text(e.Path), id.Ino})
 	if links > 1 && p.opts.Links {
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key[:0], id.Dev)
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key, id.Ino)
@@ -171,8 +161,7 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 
 // AddDirectory adds a directory of the source, the root included.
 func (p *Planner) AddDirectory(d Directory) error {
-	d.Absent = d.Absent.filled(len(p.opts.Targets))
-	if d.Path != "" && !IsPath(d.Path) || !d.Absent.isValid(len(p.opts.Targets)) {
+	if d.Path != "" && !IsPath(d.Path) {
 		return fmt.Errorf("%.100q cannot be planned", d.Path)
 	}
 	p.mu.Lock()
@@ -185,29 +174,12 @@ func (p *Planner) AddDirectory(d Directory) error {
 	p.mu.value = appendDirectory(p.mu.value[:0], &d)
 	p.keepError(p.mu.dirs.Add(p.mu.key, p.mu.value))
 	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
-	p.keepError(p.mu.names.Add(p.mu.key, []byte(d.Absent)))
+	p.keepError(p.mu.names.Add(p.mu.key, nil))
 	if d.Path != "" && p.opts.Collides != nil {
 		p.mu.value = p.mu.value[:0]
 		p.addStatement(d.Path, aboutSubdirectory)
 	}
 	return p.mu.err
-}
-
-// AddLate adds a file of the source that merge copies, when everything else was copied.
-func (p *Planner) AddLate(path string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.mu.late = append(p.mu.late, Text(path))
-}
-
-// addSample keeps a random sample of all entries.
-func (p *Planner) addSample(s Sample) {
-	p.mu.sampled++
-	if len(p.mu.sample) < maxSample {
-		p.mu.sample = append(p.mu.sample, s)
-	} else if i := mathrand.Int64N(p.mu.sampled); i < maxSample {
-		p.mu.sample[i] = s
-	}
 }
 
 // Expect adds what manifest number x.List of the source lists for a path. PlanOptions.Missing

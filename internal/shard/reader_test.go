@@ -2,14 +2,15 @@ package shard
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,133 +21,101 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// withShard makes a plan whose only shard has this text, with the digest of it, and returns the
-// path of the shard.
-func withShard(t testing.TB, text string, entries int64) (s *Store, shard string) {
+// withList makes a plan whose only list has this text, and returns the path of the list.
+func withList(t testing.TB, text string) (s *Store, list string) {
 	dir, path := openTemp(t)
 	require.NoError(t, os.Mkdir(filepath.Join(path, shardsName), 0o700))
-	text = strings.ReplaceAll(text, "HEAD", strings.TrimSuffix(shardHead(testID, 0), "\n"))
-	shard = filepath.Join(path, shardsName, "00000")
-	require.NoError(t, os.WriteFile(shard, []byte(text), 0o600))
-	return &Store{dir: dir, Plan: &Plan{
-		ID: testID, Kind: KindCopy, Targets: []Target{{}}, Lists: []List{{Name: "MD5SUMS", Hash: hash.MD5}},
-		Options: Options{Hashes: []hash.Algorithm{hash.MD5}},
-		Totals:  Totals{LinkGroups: 3},
-		Shards:  []File{fileOf(text, entries)},
-	}}, shard
-}
-
-const testID = "00112233445566778899aabbccddeeff"
-
-func fileOf(text string, entries int64) File {
+	list = filepath.Join(path, shardsName, "00000")
+	require.NoError(t, os.WriteFile(list, []byte(text), 0o600))
 	sum := sha256.Sum256([]byte(text))
-	return File{Entries: entries, Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}
+	return &Store{dir: dir, Plan: &Plan{
+		ID: "00112233445566778899aabbccddeeff", Targets: []Root{{}}, Lists: []List{{Name: "MD5SUMS", Hash: hash.MD5}},
+		Options: Options{Hashes: []hash.Algorithm{hash.MD5}},
+		Shards:  []File{{Size: int64(len(text)), SHA256: hex.EncodeToString(sum[:])}},
+	}}, list
 }
 
-// readText reads a shard that has this text.
-func readText(t testing.TB, text string, entries int64) (int64, error) {
-	s, _ := withShard(t, text, entries)
-	return readAll(s)
-}
-
-// readAll returns the number of entries and the error at which reading ends, nil for the end.
-func readAll(s *Store) (n int64, err error) {
-	r, err := s.OpenShard(0)
+// readAll returns the entries of a list and the error at which reading ends, nil for the end.
+func readAll(s *Store) (all []Entry, err error) {
+	r, err := s.OpenList(0)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer r.Close()
-	for ; ; n++ {
-		if _, err := r.Next(); errors.Is(err, io.EOF) {
-			return n, nil
-		} else if err != nil {
-			return n, err
+	for {
+		e, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return all, nil
 		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, *e)
 	}
 }
 
-const goodShard = "HEAD\n" +
-	"in a \n" +
-	"file 1 0.000000000 0 a\n" +
-	"expect 0 00112233445566778899aabbccddeeff\n" +
-	"line 0 0 00112233445566778899aabbccddeeff\n" +
-	"symlink 3 -1.999999999 2 b\\\\c\\n\\r\n" +
-	"in - d\n" +
-	"file 0 0.000000000 0 d/e\n" +
-	"end\n"
+const digestText = "00112233445566778899aabbccddeeff"
 
-func TestMalformedShardsAreRefused(t *testing.T) {
-	n, err := readText(t, goodShard, 3)
+const goodList = "in \n" +
+	"file a\n" +
+	"expect 0 " + digestText + "\n" +
+	"line 0 0 " + digestText + "\n" +
+	"symlink b\\\\c\\n\\r\n" +
+	"in d\n" +
+	"in d/e\n" +
+	"fifo f g\n" +
+	"missing 0 d/gone\n"
+
+func TestAListIsRead(t *testing.T) {
+	s, _ := withList(t, goodList)
+	digest, err := hex.DecodeString(digestText)
 	require.NoError(t, err)
-	require.EqualValues(t, 3, n)
+	all, err := readAll(s)
+	require.NoError(t, err)
+	assert.Equal(t, []Entry{
+		{Kind: fsys.Directory},
+		{Path: "a", Kind: fsys.Regular, Expected: []ListDigest{{0, digest}}, Previous: []LineDigest{{0, 0, digest}}},
+		{Path: "b\\c\n\r", Kind: fsys.Symlink},
+		{Path: "d", Kind: fsys.Directory},
+		{Path: "d/e", Kind: fsys.Directory},
+		{Path: "d/e/f g", Kind: fsys.Fifo},
+		{Path: "d/gone", Missing: true, Expected: []ListDigest{{List: 0}}},
+	}, all)
+}
+
+// Paths lead nowhere else, and numbers are those of things that the plan has.
+func TestMalformedListsAreRefused(t *testing.T) {
 	for _, change := range [][2]string{
-		{"in a \n", ""}, {"in a ", "in b "}, {"in a ", "in aa "}, {"in a ", "in  "}, {"in a ", "in a"}, {"in a ", "in a x"},
-		{"in - d\n", ""}, {"in - d", "in - "}, {"in - d", "in - d/"}, {"in - d", "in - D"}, {" d/e", " d/e/f"}, {" d/e", " e"},
-		{"in - d\n", "in - d\nin - d\n"}, {"in - d\n", "in - d\nin - c\n"}, {"end\n", "in - f\nend\n"}, {"end\n", "in - d\nfile 0 0.000000000 0 d/f\nend\n"},
-		{"HEAD", "sealift-shard ffffffffffffffffffffffffffffffff 0"},
-		{"file", "dir"}, {"file 1", "file 01"}, {"file 1", "file -1"}, {"file 1", "file 9223372036854775808"},
-		{"0.000000000", "0.0"}, {"0.000000000", "0.-00000001"}, {"0.000000000", "-0.000000000"},
-		{" 2 b", " 4 b"}, {" 0 a", " 0 "}, {" 0 a", " 0 /a"}, {" 0 a", " 0 ../a"}, {" 0 a", " 0 a/../b"},
-		{" 0 a", " 0 a//b"}, {" 0 a", " 0 a/"}, {" 0 a", " 0 ."}, {" 0 a", " 0 a\x00"}, {" 0 a", ` 0 \a`}, {" 0 a", ` 0 a\`},
-		{" 0 a", " 0 c"}, {`b\\c\n\r`, "a"}, {`b\\c\n\r`, ""},
-		{"expect 0", "expect 1"}, {"expect 0 00", "expect 0 "}, {"expect 0 00112233445566778899aabb", "expect 0 00112233445566778899AABB"},
-		{"line 0 0", "line 1 0"}, {"line 0 0", "line 0 1"}, {"line 0 0", "line 0"},
-		{"end\n", ""}, {"end\n", "end"}, {"end\n", "end\nend\n"}, {"end\n", "END\n"}, {"a\n", "a\r\n\n"},
-		{"expect 0 00112233445566778899aabbccddeeff\nline 0 0 00112233445566778899aabbccddeeff\n", "line 0 0 00112233445566778899aabbccddeeff\nexpect 0 00112233445566778899aabbccddeeff\n"},
-		{"a\n", "a" + strings.Repeat("a", maxLine) + "\n"},
+		{"in d\n", "in d/\n"}, {"in d\n", "in /d\n"}, {"file a", "file ../a"}, {"file a", "file ."}, {"file a", "file a\x00"},
+		{"file", "dir"}, {"expect 0", "expect 1"}, {"expect 0", "expect -1"}, {"expect 0 00", "expect 0 "}, {"line 0 0", "line 1 0"}, {"line 0 0", "line 0 1"},
+		{"missing 0", "missing 1"}, {"missing 0 d", "missing 0 ../d"},
 	} {
-		text := strings.Replace(goodShard, change[0], change[1], 1)
-		require.NotEqual(t, goodShard, text)
-		_, err := readText(t, text, 3)
-		assert.ErrorAs(t, err, new(*LineError), "%.60q instead of %q", change[1], change[0])
-	}
-	_, err = readText(t, goodShard, 4)
-	require.ErrorIs(t, err, errChanged)
-}
-
-func TestADigestOfNoManifestIsRefused(t *testing.T) {
-	for _, list := range []string{"0", "18446744073709551615"} {
-		s, _ := withShard(t, strings.Replace(goodShard, "expect 0", "expect "+list, 1), 3)
-		s.Plan.Lists = nil
+		text := strings.Replace(goodList, change[0], change[1], 1)
+		require.NotEqual(t, goodList, text)
+		s, _ := withList(t, text)
 		_, err := readAll(s)
-		assert.ErrorAs(t, err, new(*LineError), list)
+		assert.ErrorIs(t, err, errField, "%.60q instead of %q", change[1], change[0])
 	}
 }
 
-func TestAChangedShardIsRefused(t *testing.T) {
+func TestAChangedListIsRefused(t *testing.T) {
 	for name, change := range map[string]func(path string) error{
 		"other byte": func(p string) error {
 			text, err := os.ReadFile(p)
-			return errors.Join(err, os.WriteFile(p, bytes.Replace(text, []byte("0 a\n"), []byte("0 A\n"), 1), 0o600))
+			return errors.Join(err, os.WriteFile(p, bytes.Replace(text, []byte("a\n"), []byte("A\n"), 1), 0o600))
 		},
 		"shorter":   func(p string) error { return os.Truncate(p, 20) },
+		"longer":    func(p string) error { return os.Truncate(p, 2000) },
 		"link":      func(p string) error { return errors.Join(os.Rename(p, p+"x"), os.Symlink("00000x", p)) },
 		"directory": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o700)) },
 		"missing":   os.Remove,
 	} {
-		s, path := withShard(t, goodShard, 3)
+		s, path := withList(t, goodList)
 		require.NoError(t, change(path))
-		n, err := readAll(s)
+		all, err := readAll(s)
 		require.Error(t, err, name)
-		assert.Zero(t, n, name)
+		assert.Empty(t, all, name)
 	}
-}
-
-// If a file changes after its digest was checked, reading it returns an error.
-func TestAShardThatChangesWhileItIsReadIsRefused(t *testing.T) {
-	s, path := withShard(t, goodShard, 3)
-	r, err := s.OpenShard(0)
-	require.NoError(t, err)
-	defer r.Close()
-	r.lines.in.Discard(r.lines.in.Buffered()) // what was read ahead
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, bytes.Replace(text, []byte("file 1"), []byte("file 2"), 1), 0o600))
-	r.lines.in.Reset(io.NewSectionReader(fsys.ReaderAt{File: r.lines.file}, int64(len(shardHead(testID, 0))), int64(len(text))))
-	for err == nil {
-		_, err = r.Next()
-	}
-	require.ErrorIs(t, err, errChanged)
 }
 
 func TestThePlanOfAnotherUserIsRefused(t *testing.T) {
@@ -188,29 +157,18 @@ func TestMalformedPlansAreRefused(t *testing.T) {
 	s, err := Open(dir)
 	require.NoError(t, err)
 	for _, change := range [][2]string{
-		{`"version": 1`, `"version": 1, "extra": 2`}, {`"format": "sealift-plan"`, `"format": "other"`},
-		{`"format"`, `"Format"`}, {s.Plan.ID, "xyz"}, {`"md5"`, `"nohash"`}, {`"entries": 3`, `"entries": 4`},
-		{"{\n", "{ \n"}, {`"/dst"`, `"\\q"`}, {s.Plan.Shards[0].SHA256, "00"},
+		{`"format": "sealift-plan"`, `"format": "other"`}, {s.Plan.ID, "xyz"}, {`"md5"`, `"nohash"`}, {`"/dst"`, `"\\q"`},
+		{`"shards": [`, `"no shards": [`}, {`"targets": [`, `"no targets": [`}, {"}", ""},
 	} {
 		text := strings.Replace(string(good), change[0], change[1], 1)
 		require.NotEqual(t, string(good), text, change[0])
 		_, err := parsePlan([]byte(text))
 		assert.Error(t, err, change[1])
 	}
-	_, err = parsePlan([]byte(strings.Replace(string(good), `"version": 1`, `"version": 2, "new": 1`, 1)))
+	_, err = parsePlan([]byte(strings.Replace(string(good), `"version": 2`, `"version": 1, "new": 1`, 1)))
 	var version *VersionError
 	require.ErrorAs(t, err, &version)
-	assert.Equal(t, 2, version.Version)
-}
-
-func TestOtherOptionsAreRefused(t *testing.T) {
-	p := &Plan{Options: planOptions(1).Copy}
-	require.NoError(t, p.Check(planOptions(1).Copy))
-	o := planOptions(1).Copy
-	o.Policy, o.Rules = "always", []Rule{{Exclude: true, Pattern: "*.tmp"}}
-	var other *OptionsError
-	require.ErrorAs(t, p.Check(o), &other)
-	assert.Equal(t, []string{"overwrite_policy", "rules"}, other.Names)
+	assert.Equal(t, 1, version.Version)
 }
 
 func TestTextKeepsAllBytes(t *testing.T) {
@@ -221,62 +179,51 @@ func TestTextKeepsAllBytes(t *testing.T) {
 		require.NoError(t, again.UnmarshalText(out))
 		assert.Equal(t, text, again)
 	}
-	for _, bad := range []string{`\`, `\x`, `\x4`, `\x41`, `\xFF`, `\n`, `\xzz`} {
+	for _, bad := range []string{`\`, `\x`, `\x4`, `\n`, `\xzz`} {
 		assert.Error(t, new(Text).UnmarshalText([]byte(bad)), bad)
 	}
 }
 
-func TestDirectoriesAreListedWithTheirSubtree(t *testing.T) {
+// Each directory comes before everything below it, with what the tasks have recorded about it.
+func TestEachDirectoryHasItsRecords(t *testing.T) {
 	dir, _ := openTemp(t)
-	p, err := NewPlanner(dir, planOptions(1))
+	p, err := NewPlanner(dir, planOptions(2))
 	require.NoError(t, err)
 	defer p.Close()
-	for _, path := range []string{"a/b", "a-b", "", "a", "a-b/\xff\n", "a/b/c"} {
-		require.NoError(t, p.AddDirectory(Directory{Path: path, ID: fsys.ID{Dev: 1, Ino: 5}, Mtime: fsys.Time{Sec: 3}, Implied: path == "a"}))
+	for _, path := range []string{"a/b", "", "a", "a-b", "a/b/\xff\n"} {
+		require.NoError(t, p.AddDirectory(Directory{Path: path, Mtime: fsys.Time{Sec: int64(len(path)), Nsec: 5}, Ctime: fsys.Time{Sec: 2}}))
 	}
-	_, err = p.Write(context.Background())
+	_, err = p.Write(t.Context())
 	require.NoError(t, err)
 	s, err := Open(dir)
 	require.NoError(t, err)
-	r, err := s.OpenDirs()
-	require.NoError(t, err)
-	defer r.Close()
-	var paths []string
-	for {
-		d, err := r.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	var records []*Finished
+	for i, made := range [][]Made{{{Path: "a", Ino: 1 << 63}, {Path: ""}}, {{Path: "a", New: true}, {Path: "a/b/\xff\n", Ino: 7}, {Path: "unknown"}}} {
+		a, err := s.Begin(t.Context(), i, AttemptOptions{})
 		require.NoError(t, err)
-		assert.Equal(t, d.Path == "a", d.Implied)
-		paths = append(paths, d.Path)
+		w, err := a.NewPart()
+		require.NoError(t, err)
+		for _, m := range made {
+			require.NoError(t, w.PutDir(m))
+		}
+		var f Finished
+		require.NoError(t, w.Finish(&f))
+		require.NoError(t, a.Finish(f))
+		w.Close()
+		a.Close()
+		status, err := s.Status(i)
+		require.NoError(t, err)
+		records = append(records, status.Finished)
 	}
-	assert.Equal(t, []string{"", "a-b", "a-b/\xff\n", "a", "a/b", "a/b/c"}, paths)
-}
-
-// Each line that is accepted is the only spelling of its entry.
-func FuzzEntry(f *testing.F) {
-	f.Add([]byte("file 1 0.000000000 0 a"))
-	f.Add([]byte(`symlink 3 -1.999999999 2 b\\c\n\r`))
-	f.Add([]byte(`in a- d`))
-	f.Add([]byte(`missing 1 d/e`))
-	f.Add([]byte(`dir 1 2 0.000000000 0.000000001 implied -a d`))
-	f.Fuzz(func(t *testing.T, line []byte) {
-		e, err := parseEntry(line, 3)
-		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendEntry(nil, e)) {
-			t.Fatalf("%q is read as %+v", line, e)
-		}
-		d, err := parseDirectory(line, 2)
-		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendDirectory(nil, d)) {
-			t.Fatalf("%q is read as %+v", line, d)
-		}
-		in, err := parseEntryDir(line, 2)
-		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendEntryDir(nil, in)) {
-			t.Fatalf("%q is read as %+v", line, in)
-		}
-		m, err := parseMissing(line, 2)
-		if err == nil && !bytes.Equal(append(bytes.Clone(line), '\n'), appendMissing(nil, m)) {
-			t.Fatalf("%q is read as %+v", line, m)
-		}
+	var got []string
+	err = s.EachDir(records, func(d *Directory, made []Made) error {
+		slices.SortFunc(made, func(a, b Made) int { return a.Shard - b.Shard })
+		got = append(got, fmt.Sprintf("%q %d %v", d.Path, d.Mtime.Sec, made))
+		return nil
 	})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		`"" 0 [{0 0 false 0 }]`, `"a-b" 3 []`, `"a" 1 [{0 0 false 9223372036854775808 a} {1 0 true 0 a}]`, `"a/b" 3 []`,
+		`"a/b/\xff\n" 6 [{1 0 false 7 a/b/` + "\xff\n" + `}]`,
+	}, got)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 func TestScan(t *testing.T) {
@@ -37,9 +38,10 @@ func TestScan(t *testing.T) {
 		require.NoError(t, err)
 		var reserved []string
 		require.NoError(t, Scan(context.Background(), root, p, ScanOptions{
-			Workers: 3, Filter: list,
-			SkipReserved: func(path string) { reserved = append(reserved, path) },
-			Failed:       func(path string, err error) { t.Errorf("%q: %v", path, err) },
+			Options:    walk.Options{Workers: 3, Filter: list, SkipReserved: func(d *walk.Dir, name string) { reserved = append(reserved, d.Join(name)) }},
+			Enter:      func(*walk.Dir) bool { return true },
+			Wanted:     func(string, fsys.Info) bool { return true },
+			Unreadable: func(path string, err error) { t.Errorf("%q: %v", path, err) },
 		}))
 		_, err = p.Write(context.Background())
 		require.NoError(t, err)

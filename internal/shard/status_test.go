@@ -47,48 +47,45 @@ func TestProgressHasTheStateOfEachShard(t *testing.T) {
 		defer a.Close()
 		require.NoError(c, c.beginShard(s, 2).End())
 		failed := c.beginShard(s, 3)
-		require.NoError(c, failed.Finish(Finished{Failures: min(1, s.Plan.Shards[3].Entries)}))
+		require.NoError(c, failed.Finish(Finished{Failures: 1}))
 		failed.Close()
 		p, err := s.Progress(c.Context())
 		require.NoError(c, err)
-		want := Progress{
-			{State: NotBegun}, {State: Begun, Attempts: 1}, {State: Stopped, Attempts: 1},
-			{State: Done, Attempts: 1, Failures: min(1, s.Plan.Shards[3].Entries)}, {State: NotBegun},
+		var states []State
+		for _, r := range p {
+			states = append(states, r.State)
 		}
-		assert.Equal(c, want, p)
+		assert.Equal(c, []State{NotBegun, Begun, Stopped, Done, NotBegun}, states)
+		assert.Equal(c, "1 finished, 1 in progress, 1 stopped, 2 not begun", p.String())
 		assert.Equal(c, "0-2,4", FormatIndexes(p.Unfinished()))
 		assert.Equal(c, 1, p.Count(Begun))
-		if s.Plan.Shards[3].Entries > 0 {
-			assert.Equal(c, []int{3}, p.Failed())
-		}
+		assert.Equal(c, []int{3}, p.Failed())
+		assert.Equal(c, []int{0, 1, 2, 3, 4}, p.ToRun())
 	})
 }
 
-// Waiting ends when the last shard is finished. It reports a shard whose task has died, and
-// goes on waiting: another task may take it over.
+// Waiting ends when the last shard is finished.
 func TestWaitingEndsWithTheLastShard(t *testing.T) {
 	inLargerCluster(t, func(c *cluster) {
 		s := c.store(nil)
-		for i := 1; i < 5; i++ {
+		for i := range 4 {
 			a := c.beginShard(s, i)
 			require.NoError(c, a.Finish(Finished{}))
 			a.Close()
 		}
-		c.beginShard(s, 0).Close() // and never renews
 		var states []State
 		go func() {
-			time.Sleep(3 * dead)
-			a := c.beginShard(s, 0)
+			time.Sleep(dead)
+			a := c.beginShard(s, 4)
+			time.Sleep(dead)
 			if err := a.Finish(Finished{}); err != nil {
 				c.Error(err)
 			}
 			a.Close()
 		}()
-		require.NoError(c, c.store(nil).Wait(c.Context(), c.options(), func(p Progress) { states = append(states, p[0].State) }))
-		assert.Equal(c, []State{Begun, Stopped}, states[:2])
-		assert.Equal(c, Done, states[len(states)-1])
-		assert.Greater(c, c.now(), 3*dead)
-		assert.Less(c, c.now(), 5*dead)
+		require.NoError(c, c.store(nil).Wait(c.Context(), time.Minute, func(p Progress) { states = append(states, p[4].State) }))
+		assert.Equal(c, []State{NotBegun, Begun, Done}, states)
+		assert.Equal(c, 3*time.Minute, c.now())
 	})
 }
 
@@ -97,33 +94,7 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 		stop := errors.New("stop")
 		ctx, cancel := context.WithCancelCause(c.Context())
 		time.AfterFunc(10*dead, func() { cancel(stop) })
-		require.ErrorIs(c, c.store(nil).Wait(ctx, c.options(), nil), stop)
+		require.ErrorIs(c, c.store(nil).Wait(ctx, time.Minute, func(Progress) {}), stop)
 		assert.Equal(c, 10*dead, c.now())
-	})
-}
-
-func TestATaskAtWorkIsFoundAndAKilledOneIsNot(t *testing.T) {
-	inLargerCluster(t, func(c *cluster) {
-		s := c.store(nil)
-		_, found, err := s.FindAlive(c.Context(), c.options())
-		require.NoError(c, err)
-		assert.False(c, found)
-		assert.Zero(c, c.now(), "no attempt has begun, so there is nothing to observe")
-
-		c.beginShard(s, 2).Close()
-		_, found, err = s.FindAlive(c.Context(), c.options())
-		require.NoError(c, err)
-		assert.False(c, found, "it has not renewed its counter")
-		assert.GreaterOrEqual(c, c.now(), dead)
-
-		a := c.beginShard(s, 3)
-		defer a.Close()
-		ctx, stop := context.WithCancel(c.Context())
-		defer stop()
-		go func() { _ = a.KeepRenewed(ctx) }()
-		index, found, err := c.store(nil).FindAlive(c.Context(), c.options())
-		require.NoError(c, err)
-		assert.True(c, found)
-		assert.Equal(c, 3, index)
 	})
 }

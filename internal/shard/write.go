@@ -1,18 +1,12 @@
 package shard
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"hash"
 	"io/fs"
-	"slices"
-	"strconv"
+	"math"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/extsort"
@@ -49,23 +43,23 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 
 // newPlan returns the content of plan.json without the descriptions of the files of the plan.
 func (p *Planner) newPlan() *Plan {
-	plan := &Plan{
-		Format: formatName, Version: formatVersion, ID: p.id, Kind: p.opts.Kind,
+	return &Plan{
+		Format: formatName, Version: formatVersion, ID: p.id,
 		Created: time.Now().UTC().Truncate(time.Second), Sealift: p.opts.Sealift,
-		Options: p.opts.Copy, Source: p.opts.Source, Sample: p.mu.sample,
-		Targets: p.opts.Targets, Lists: p.opts.Lists, Late: p.mu.late,
+		Options: p.opts.Copy, Source: p.opts.Source, Targets: p.opts.Targets, Lists: p.opts.Lists,
 	}
-	slices.SortFunc(plan.Sample, func(a, b Sample) int { return cmp.Compare(a.Path, b.Path) })
-	slices.Sort(plan.Late)
-	return plan
 }
 
-// complete writes what follows the shards.
+// complete writes what follows the lists.
 func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
-	if plan.Dirs, err = p.writeDirs(ctx); err != nil {
-		return err
-	}
-	if plan.Missing, err = p.writeMissing(ctx); err != nil {
+	plan.Dirs.Entries = p.mu.totals.Directories
+	plan.Dirs.Size, plan.Dirs.SHA256, err = p.writeFile(p.plan, dirsName, func(f *textFile) error {
+		return p.mu.dirs.Each(func(_, value []byte) error {
+			_, err := f.Write(value)
+			return errors.Join(err, ctx.Err())
+		})
+	})
+	if err != nil {
 		return err
 	}
 	plan.Totals = p.mu.totals
@@ -73,30 +67,51 @@ func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
 	return p.writePlan(plan)
 }
 
-// writeShards writes all shards.
+// writeFile writes a file of the plan.
+func (p *Planner) writeFile(dir *fsys.Dir, name string, fill func(*textFile) error) (size int64, digest string, err error) {
+	f, err := createText(dir)
+	if err != nil {
+		return 0, "", err
+	}
+	defer f.file.Abort()
+	if err := fill(f); err != nil {
+		return 0, "", err
+	}
+	return f.commit(name)
+}
+
+// writeShards writes the lists of all shards.
 func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
-	lines := newSorter(p.plan, p.opts.memory) // of shards, by shard and sequence
-	defer lines.Close()                       //nolint:errcheck // a temporary that is not needed any more
-	counted := make(bits, len(a.groups)/64+1) // groups whose bytes are counted
+	lists := newSorter(p.plan, p.opts.memory) // lines by shard and sequence
+	defer lists.Close()                       //nolint:errcheck // a temporary that is not needed any more
+	counted := make([]bool, len(a.groups)+1)  // groups whose bytes are counted
 	in := make([]uint64, len(files))          // the directory of each shard's last entry
 	var key, value []byte
 	add := func(shard int, dir, sequence uint64) error {
 		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
 		key = binary.BigEndian.AppendUint64(key, dir)
 		key = binary.BigEndian.AppendUint64(key, sequence)
-		return lines.Add(key, value)
+		return lists.Add(key, value)
 	}
 	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
-		files[shard].Entries++
-		if e.Kind == fsys.Regular && (e.Group == 0 || !counted.has(e.Group)) {
-			files[shard].Bytes = addCost(files[shard].Bytes, e.Size)
-			counted.set(e.Group)
+		f := &files[shard]
+		if e.Kind == fsys.Regular {
+			f.Files++
+			if !counted[e.group] {
+				f.Bytes = addCost(f.Bytes, e.Size)
+				counted[e.group] = e.group != 0
+			}
 		}
+		if e.Kind == fsys.Directory {
+			value = appendEntry(value[:0], &e.Entry)
+			return add(shard, e.dir, 0)
+		}
+		f.Entries++
 		if in[shard] != e.dir { // the first entry of its directory in this shard; directories are numbered from 1
 			in[shard] = e.dir
-			dir, _ := splitPath(e.Path)
-			value = appendEntryDir(value[:0], EntryDir{dir, e.absent.filled(len(p.opts.Targets))})
+			dir, _ := Split(e.Path)
+			value = appendEntry(value[:0], &Entry{Path: dir, Kind: fsys.Directory})
 			if err := add(shard, e.dir, 0); err != nil {
 				return err
 			}
@@ -111,192 +126,104 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 		return nil, err
 	}
 	_ = p.mu.names.Close() // a temporary that is not needed any more
+	var sequence uint64
+	err := p.mu.missing.Each(func(key, _ []byte) error { // the first task reports all of them
+		sequence++
+		value = appendMissing(value[:0], int(binary.BigEndian.Uint16(key)), string(key[2:]))
+		return add(0, math.MaxUint64, sequence)
+	})
+	if err != nil {
+		return nil, err
+	}
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
-	return files, p.writeFiles(files, func(w *shardWriter) error {
-		return lines.Each(func(key, value []byte) error {
-			return errors.Join(w.add(int(binary.BigEndian.Uint32(key)), value), ctx.Err())
-		})
-	})
+	return files, p.writeLists(ctx, files, lists)
 }
 
-// writeFiles writes the files of all shards. fill adds their content.
-func (p *Planner) writeFiles(files []File, fill func(*shardWriter) error) error {
-	dir, err := p.plan.OpenDir(shardsName)
-	if err != nil {
-		return err
+// writeLists writes the lists, whose lines are sorted, and makes the directories of the attempts.
+func (p *Planner) writeLists(ctx context.Context, files []File, lists *extsort.Sorter) error {
+	dirs := [2]*fsys.Dir{} // of lists and attempts
+	for i, name := range [...]string{shardsName, workName} {
+		err := p.plan.Mkdir(name)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			dirs[i], err = p.plan.OpenDir(name)
+		}
+		if err != nil {
+			return err
+		}
+		defer dirs[i].Close()
 	}
-	defer dir.Close()
-	w := &shardWriter{dir: dir, id: p.id, files: files}
+	w := &listWriter{dir: dirs[0], files: files}
 	defer w.abort()
-	if err := fill(w); err != nil {
-		return err
-	}
-	if err := w.upTo(len(files)); err != nil {
-		return err
-	}
-	return errors.Join(removeShards(dir, len(files)), p.makeWork(len(files)), dir.Sync())
-}
-
-// makeWork makes the directories of the attempts.
-func (p *Planner) makeWork(shards int) error {
-	work, err := p.plan.OpenDir(workName)
+	left, err := dirs[0].List() // by an interrupted planner
 	if err != nil {
 		return err
 	}
-	defer work.Close()
-	for i := range shards {
-		if err := work.Mkdir(shardName(i)); err != nil && !errors.Is(err, fs.ErrExist) {
+	for i := range left.Len() {
+		if err := dirs[0].Remove(left.Name(i)); err != nil {
 			return err
 		}
 	}
-	return work.Sync()
-}
-
-// removeShards removes shards beyond the last one, which a planner that was killed has left.
-func removeShards(dir *fsys.Dir, shards int) error {
-	return removeNames(dir, func(name string) bool {
-		n, err := strconv.Atoi(name)
-		return err == nil && n >= shards && shardName(n) == name
+	err = lists.Each(func(key, value []byte) error {
+		if err := w.upTo(int(binary.BigEndian.Uint32(key))); err != nil {
+			return err
+		}
+		_, err := w.Write(value)
+		return errors.Join(err, ctx.Err())
 	})
+	if err == nil {
+		err = w.upTo(len(files))
+	}
+	for i := 0; i < len(files) && err == nil; i++ {
+		if err = dirs[1].Mkdir(shardName(i)); errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+	}
+	if err == nil {
+		err = errors.Join(dirs[0].Sync(), dirs[1].Sync())
+	}
+	return err
 }
 
-// shardWriter writes shards one after the other.
-type shardWriter struct {
+// listWriter writes lists one after the other.
+type listWriter struct {
 	dir   *fsys.Dir
-	id    string
 	files []File
 	next  int // the shard after the current one
-	*planFile
+	*textFile
 }
 
-// upTo completes the shards before the one with this index, and begins that one.
-func (w *shardWriter) upTo(shard int) error {
-	for w.next <= shard {
+// upTo completes the lists before the one with this index, and begins that one.
+func (w *listWriter) upTo(shard int) (err error) {
+	for ; w.next <= shard; w.next++ {
 		if w.next > 0 {
-			if err := w.commit(shardName(w.next-1), &w.files[w.next-1]); err != nil {
+			f := &w.files[w.next-1]
+			if f.Size, f.SHA256, err = w.commit(shardName(w.next - 1)); err != nil {
 				return err
 			}
 		}
 		if w.next == len(w.files) {
 			return nil
 		}
-		var err error
-		if w.planFile, err = createFile(w.dir, shardHead(w.id, w.next)); err != nil {
+		if w.textFile, err = createText(w.dir); err != nil {
 			return err
 		}
-		w.next++
 	}
 	return nil
 }
 
-// add adds text to a shard. The calls come in the order of the shards.
-func (w *shardWriter) add(shard int, text []byte) error {
-	if err := w.upTo(shard); err != nil {
-		return err
-	}
-	_, err := w.Write(text)
-	return err
-}
-
-// abort removes the file of the current shard unless it is complete.
-func (w *shardWriter) abort() {
-	if w.planFile != nil {
+// abort removes the file of the current list unless it is complete.
+func (w *listWriter) abort() {
+	if w.textFile != nil {
 		w.file.Abort()
 	}
-}
-
-// shardHead returns the first line of a shard, tableHead that of the other files with lines, and
-// endLine is the last one.
-func shardHead(id string, shard int) string { return fmt.Sprintf("sealift-shard %s %d\n", id, shard) }
-
-func tableHead(name, id string) string { return fmt.Sprintf("sealift-%s %s\n", name, id) }
-
-const endLine = "end"
-
-// planFile is a file of a plan that is being written.
-type planFile struct {
-	file   *fsys.Pending
-	out    *bufio.Writer
-	digest hash.Hash
-	size   int64 // that was written to out
-}
-
-func createFile(dir *fsys.Dir, head string) (*planFile, error) {
-	file, err := dir.Create(false)
-	if err != nil {
-		return nil, err
-	}
-	f := &planFile{file: file, digest: sha256.New()}
-	f.out = bufio.NewWriterSize(&fsys.Writer{File: &file.File}, fileBuffer)
-	_, _ = f.Write([]byte(head)) // out returns an error again in commit
-	return f, nil
-}
-
-// Write implements io.Writer.
-func (f *planFile) Write(text []byte) (int, error) {
-	f.size += int64(len(text))
-	_, _ = f.digest.Write(text) // it never returns an error
-	return f.out.Write(text)
-}
-
-// commit completes the file, syncs it and gives it its name. After an error, the caller must abort
-// the file.
-func (f *planFile) commit(name string, about *File) error {
-	_, err := f.Write([]byte(endLine + "\n"))
-	if err := errors.Join(err, f.out.Flush(), f.file.SyncToDrive()); err != nil {
-		return err
-	}
-	about.Size, about.SHA256 = f.size, hex.EncodeToString(f.digest.Sum(nil))
-	return f.file.CommitReplacing(name)
-}
-
-// writeLines writes a file of the plan whose lines body writes. The content is then durable; the
-// caller syncs the directory.
-func writeLines(dir *fsys.Dir, name, head string, about *File, body func(*planFile) error) error {
-	f, err := createFile(dir, head)
-	if err != nil {
-		return err
-	}
-	defer f.file.Abort()
-	if err := body(f); err != nil {
-		return err
-	}
-	return f.commit(name, about)
-}
-
-// writeDirs writes the table of directories.
-func (p *Planner) writeDirs(ctx context.Context) (File, error) {
-	return p.writeSorted(ctx, p.mu.dirs, dirsName, func(dst, _, value []byte) []byte { return append(dst, value...) })
-}
-
-// writeMissing writes the list of missing paths.
-func (p *Planner) writeMissing(ctx context.Context) (File, error) {
-	return p.writeSorted(ctx, p.mu.missing, missingName, func(dst, key, _ []byte) []byte {
-		return appendMissing(dst, Missing{int(binary.BigEndian.Uint16(key)), string(key[2:])})
-	})
-}
-
-// writeSorted writes a file with a line for each record.
-func (p *Planner) writeSorted(ctx context.Context, records *extsort.Sorter, name string, appendLine func(dst, key, value []byte) []byte) (about File, err error) {
-	defer records.Close() //nolint:errcheck // a temporary that is not needed any more
-	var line []byte
-	err = writeLines(p.plan, name, tableHead(name, p.id), &about, func(f *planFile) error {
-		return records.Each(func(key, value []byte) error {
-			about.Entries++
-			line = appendLine(line[:0], key, value)
-			_, err := f.Write(line)
-			return errors.Join(err, ctx.Err())
-		})
-	})
-	return about, err
 }
 
 // writePlan writes plan.json when everything else is on the device. Of two planners that
 // finish at the same time, one gets ErrPlanned.
 func (p *Planner) writePlan(plan *Plan) error {
-	text, err := plan.encode()
+	text, err := json.MarshalIndent(plan, "", " ")
 	if err != nil {
 		return err
 	}
@@ -308,24 +235,40 @@ func (p *Planner) writePlan(plan *Plan) error {
 			return err
 		}
 	}
-	file, err := newFile(p.plan, text)
-	if err != nil {
-		return err
-	}
-	defer file.Abort()
-	if err := file.SyncToDrive(); err != nil {
-		return err
-	}
-	err = file.Commit(planName)
+	err = writeFile(p.plan, planName, string(text)+"\n", (*fsys.Pending).Commit)
 	if errors.Is(err, fs.ErrExist) {
 		return ErrPlanned
 	}
+	return err
+}
+
+// ErrPlanned says that a directory contains a complete plan.
+var ErrPlanned = errors.New("it contains a plan; give another directory, or remove it")
+
+// ErrNotEmpty says that a directory contains entries that no planner made.
+var ErrNotEmpty = errors.New("it is not empty")
+
+// Inspect checks that a plan can be made in dir. The directory must be private. It must be empty,
+// apart from files of an interrupted planner.
+func Inspect(dir *fsys.Dir) error {
+	info, err := dir.Stat()
+	if err == nil && !info.Private() {
+		err = ErrNotPrivate
+	}
 	if err != nil {
 		return err
 	}
-	if err := p.plan.SyncToDrive(); err != nil {
+	listing, err := dir.List()
+	if err != nil {
 		return err
 	}
-	_ = p.plan.Remove(planningName) // it does no harm beside plan.json
+	for i := range listing.Len() {
+		switch name := listing.Name(i); {
+		case name == planName:
+			return ErrPlanned
+		case name != shardsName && name != workName && name != dirsName && !fsys.IsTemp(name):
+			return ErrNotEmpty
+		}
+	}
 	return nil
 }

@@ -2,12 +2,9 @@ package submit
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
 // temporary is the path at which the template mounts an empty directory for temporary files.
@@ -20,27 +17,17 @@ type Mount struct {
 	ReadOnly bool
 }
 
-// Mounts returns the directories that the containers mount, each path once.
+// Mounts returns the directories that the containers mount.
 func (j *Job) Mounts() []Mount {
-	readOnly := j.Plan.Kind == shard.KindVerify
 	mounts := []Mount{{"source", string(j.Plan.Source.Path), true}}
 	for i, t := range j.Plan.Targets {
-		m := Mount{"destination", string(t.Path), readOnly}
+		m := Mount{"destination", string(t.Path), false}
 		if i > 0 {
 			m.Name = fmt.Sprintf("destination-%d", i+1)
 		}
 		mounts = append(mounts, m)
 	}
-	mounts = append(mounts, Mount{"plan", j.Dir, false})
-	// In the plan of a verification, a tree is both the source and a destination.
-	var unique []Mount
-	for _, m := range mounts {
-		same := func(other Mount) bool { return other.Path == m.Path }
-		if !slices.ContainsFunc(unique, same) {
-			unique = append(unique, m)
-		}
-	}
-	return unique
+	return append(mounts, Mount{"plan", j.Dir, false})
 }
 
 // checkMounts returns a *PathError if Kubernetes cannot mount a directory at its path.

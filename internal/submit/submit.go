@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"text/template"
@@ -35,8 +36,9 @@ var Systems = choice.Table[System]{What: "batch system", Names: []string{"", "sl
 
 // Job describes the work to submit.
 type Job struct {
-	Plan *shard.Plan
-	Left []int // the indexes of the shards to run, ascending
+	Plan   *shard.Plan
+	System System
+	Left   []int // the indexes of the shards to run, ascending
 
 	Program string // path of sealift
 	Dir     string // path of the plan
@@ -74,9 +76,9 @@ var templates = sync.OnceValue(func() *template.Template {
 	}).ParseFS(files, "*.tmpl"))
 })
 
-// Write writes the script for a batch system. The error is a *PathError or an error of w.
-func (j *Job) Write(w io.Writer, system System) error {
-	switch system {
+// Write writes the script for the batch system. The error is a *PathError or an error of w.
+func (j *Job) Write(w io.Writer) error {
+	switch j.System {
 	case Slurm:
 		return templates().ExecuteTemplate(w, "slurm.sh.tmpl", j)
 	case Parallel:
@@ -95,14 +97,6 @@ func (j *Job) Write(w io.Writer, system System) error {
 // Name returns the name of the jobs of this plan. It is short enough for a label of Kubernetes.
 func (j *Job) Name() string { return "sealift-" + j.Plan.ID[:8] }
 
-// Verb returns what the tasks do: "copy" or "verify".
-func (j *Job) Verb() string {
-	if j.Plan.Kind == shard.KindVerify {
-		return "verify"
-	}
-	return "copy"
-}
-
 // AtOnce returns how many tasks run at the same time.
 func (j *Job) AtOnce() int { return min(j.Tasks, len(j.Plan.Shards)) }
 
@@ -112,6 +106,12 @@ func (j *Job) Shards() int64 { return int64(len(j.Plan.Shards)) }
 // Run returns the command of a task, without the index of its shard.
 func (j *Job) Run() []string {
 	return slices.Concat([]string{j.Program, "run"}, j.RunFlags, []string{j.Dir})
+}
+
+// Again returns the command that prints the script anew.
+func (j *Job) Again() []string {
+	start := []string{j.Program, "plan", "--script", Systems.Names[j.System], "--tasks", strconv.Itoa(j.Tasks)}
+	return slices.Concat(start, j.RunFlags, []string{"--into", j.Dir})
 }
 
 // Merge returns the command that merges the finished shards.
@@ -215,6 +215,13 @@ func minutes(seconds float64) int {
 	const year = 366 * 24 * 60 // upper limit, because a hostile tree may have files of 8 EiB
 	limit := timeFactor*seconds/60 + timeExtra.Minutes()
 	return int(min(limit, year))
+}
+
+// Deadline returns the time, in seconds, after which the tasks or a merge that waits for them count as
+// failed.
+func (j *Job) Deadline() int {
+	rounds := (len(j.Plan.Shards) + j.AtOnce() - 1) / j.AtOnce()
+	return 60 * (rounds*j.TaskMinutes() + j.MergeMinutes())
 }
 
 // words quotes a command for bash.

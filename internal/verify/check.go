@@ -20,7 +20,6 @@ type job struct {
 	path    string
 	literal string // a second spelling, used if no file has the first one
 	parts   []*part
-	place   int64 // in the shard of a plan; unused otherwise
 
 	meant  string // the spelling of the file that was found; "" if there is none or it is refused
 	read   bool   // to the end

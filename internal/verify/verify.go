@@ -168,7 +168,7 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 		}
 	}
 	c.Phase.Store(int32(counters.End(ctx.Err() != nil)))
-	r.summary.Elapsed = time.Since(begun) + r.tasks
+	r.summary.Elapsed = time.Since(begun)
 	return r.summary, context.Cause(ctx)
 }
 
@@ -180,7 +180,6 @@ type run struct {
 	within   bool         // the manifest is below each tree, not in the current directory
 	trees    []*tree
 	summary  *Summary
-	tasks    time.Duration // how long the tasks of a plan have checked
 
 	// Only check uses these.
 	pipe         *pipe.Pipe

@@ -14,6 +14,11 @@ set -uo pipefail
 
 run=('/opt/a b/sealift' run --bwlimit=100MB --dirty-window=1GiB $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')
 merge=('/opt/a b/sealift' merge $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')
+# A merge that finds failures prints this line, which submits what is left with the same options.
+again="$(printf '%q ' '/opt/a b/sealift' plan --script parallel --tasks 8 --bwlimit=100MB --dirty-window=1GiB --into $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')| bash"
+if (($# > 0)); then
+	again+=" -s -- $(printf '%q ' "$@")"
+fi
 shards=({0..2} 751 1499)
 
 # Each line is a complete command, so that parallel replaces nothing in it.
@@ -22,4 +27,4 @@ for shard in "${shards[@]}"; do
 	printf '%q ' "${run[@]}" "--shard=$shard"
 	echo
 done | parallel --jobs=8 --joblog=$'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377.joblog' "$@"
-exec "${merge[@]}"
+exec "${merge[@]}" --resubmit "$again"

@@ -11,6 +11,11 @@ set -uo pipefail
 
 run=(/opt/sealift run /scratch/plan)
 merge=(/opt/sealift merge /scratch/plan)
+# A merge that finds failures prints this line, which submits what is left with the same options.
+again="$(printf '%q ' /opt/sealift plan --script parallel --tasks 8 --into /scratch/plan)| bash"
+if (($# > 0)); then
+	again+=" -s -- $(printf '%q ' "$@")"
+fi
 shards=({0..31})
 
 # Each line is a complete command, so that parallel replaces nothing in it.
@@ -19,4 +24,4 @@ for shard in "${shards[@]}"; do
 	printf '%q ' "${run[@]}" "--shard=$shard"
 	echo
 done | parallel --jobs=8 --joblog=/scratch/plan.joblog "$@"
-exec "${merge[@]}"
+exec "${merge[@]}" --resubmit "$again"

@@ -15,6 +15,11 @@ set -euo pipefail
 
 run=('/opt/a b/sealift' run --bwlimit=100MB --dirty-window=1GiB $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377' --of=750)
 merge=('/opt/a b/sealift' merge $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')
+# A merge that finds failures prints this line, which submits what is left with the same options.
+again="$(printf '%q ' '/opt/a b/sealift' plan --script slurm --tasks 8 --bwlimit=100MB --dirty-window=1GiB --into $'/scratch/it\'s\n{} $(reboot) `reboot` %s \\n {#} \377')| bash"
+if (($# > 0)); then
+	again+=" -s -- $(printf '%q ' "$@")"
+fi
 
 # submit OPTIONS submits the words of the array "command" as a job, and prints the number of the job.
 # Slurm sends SIGTERM to sealift two minutes before the time limit, so that it stops cleanly.
@@ -27,7 +32,7 @@ command=("${run[@]}")
 tasks=$(submit --job-name=sealift-01234567 --array=0-2,749%8 --time=836 "$@")
 tasks=${tasks%%;*} # the name of a cluster may follow
 
-command=("${merge[@]}")
+command=("${merge[@]}" --resubmit "$again")
 last=$(submit --job-name=sealift-01234567-merge --time=810 "$@" --dependency="afterany:$tasks")
 
 echo "tasks: job $tasks; merge: job ${last%%;*}"

@@ -11,6 +11,11 @@
 set -euo pipefail
 
 merge=(/opt/sealift merge /scratch/plan)
+# A merge that finds failures prints this line, which submits what is left with the same options.
+again="$(printf '%q ' /opt/sealift plan --script slurm --tasks 8 --into /scratch/plan)| bash"
+if (($# > 0)); then
+	again+=" -s -- $(printf '%q ' "$@")"
+fi
 
 # submit OPTIONS submits the words of the array "command" as a job, and prints the number of the job.
 # Slurm sends SIGTERM to sealift two minutes before the time limit, so that it stops cleanly.
@@ -19,7 +24,7 @@ submit() {
 		sbatch --parsable --requeue --open-mode=append --signal=B:TERM@120 "$@"
 }
 
-command=("${merge[@]}")
+command=("${merge[@]}" --resubmit "$again")
 last=$(submit --job-name=sealift-01234567-merge --time=18 "$@")
 
 echo "merge: job ${last%%;*}"

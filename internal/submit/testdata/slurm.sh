@@ -12,6 +12,11 @@ set -euo pipefail
 
 run=(/opt/sealift run /scratch/plan)
 merge=(/opt/sealift merge /scratch/plan)
+# A merge that finds failures prints this line, which submits what is left with the same options.
+again="$(printf '%q ' /opt/sealift plan --script slurm --tasks 8 --into /scratch/plan)| bash"
+if (($# > 0)); then
+	again+=" -s -- $(printf '%q ' "$@")"
+fi
 
 # submit OPTIONS submits the words of the array "command" as a job, and prints the number of the job.
 # Slurm sends SIGTERM to sealift two minutes before the time limit, so that it stops cleanly.
@@ -24,7 +29,7 @@ command=("${run[@]}")
 tasks=$(submit --job-name=sealift-01234567 --array=0-31%8 --time=90 "$@")
 tasks=${tasks%%;*} # the name of a cluster may follow
 
-command=("${merge[@]}")
+command=("${merge[@]}" --resubmit "$again")
 last=$(submit --job-name=sealift-01234567-merge --time=18 "$@" --dependency="afterany:$tasks")
 
 echo "tasks: job $tasks; merge: job ${last%%;*}"

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/event"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/shard"
+)
+
+// taskCounts is what a task has counted, in its finish record: fields of Summary.
+type taskCounts struct {
+	Entries      Counts        `json:"entries"`
+	Files        int64         `json:"files"`
+	Links        int64         `json:"links"`
+	Specials     int64         `json:"specials"`
+	HardLinks    int64         `json:"hard_links"`
+	Bytes        int64         `json:"bytes"`
+	Skipped      int64         `json:"skipped"`
+	Total        int64         `json:"total"`
+	ResumedFiles int64         `json:"resumed_files"`
+	ResumedBytes int64         `json:"resumed_bytes"`
+	Begun        time.Time     `json:"begun"`
+	Elapsed      time.Duration `json:"elapsed"` // nanoseconds
+	Targets      []targetCount `json:"targets"`
+}
+
+// targetCount is the part of taskCounts about one destination.
+type targetCount struct {
+	Entries  Counts `json:"entries"`
+	Copied          // its fields are in this object
+	Present  int64  `json:"present"`
+	Left     int64  `json:"left"`
+	Verified int64  `json:"verified"`
+	Cached   int64  `json:"cached"`
+	BackedUp int64  `json:"backed_up"`
+}
+
+// counts returns what the task has counted, as JSON.
+func (k *task) counts(s *Summary) (json.RawMessage, error) {
+	c := taskCounts{
+		Entries: s.Counts, Files: s.Files, Links: s.Links, Specials: s.Specials, HardLinks: s.HardLinks,
+		Bytes: s.Bytes, Skipped: s.Skipped, Total: s.Total, ResumedFiles: s.ResumedFiles, ResumedBytes: s.ResumedBytes,
+		Begun: k.begun.UTC().Round(0), Elapsed: time.Since(k.begun),
+	}
+	for _, t := range s.Targets {
+		c.Targets = append(c.Targets, targetCount{t.Counts, t.Copied, t.Present, t.Left, t.Verified, t.Cached, t.BackedUp})
+	}
+	return json.Marshal(c)
+}
+
+// addTo adds the counts of a task to those of a merge.
+func (c *taskCounts) addTo(r *run) {
+	s := r.collector.summary
+	s.Counts.plus(c.Entries)
+	s.Files += c.Files
+	s.Links += c.Links
+	s.Specials += c.Specials
+	s.HardLinks += c.HardLinks
+	s.Bytes = counters.Plus(s.Bytes, c.Bytes)
+	s.Skipped += c.Skipped
+	s.ResumedFiles += c.ResumedFiles
+	s.ResumedBytes = counters.Plus(s.ResumedBytes, c.ResumedBytes)
+	r.collector.seen += c.Total
+	for i, from := range c.Targets[:min(len(c.Targets), len(r.targets))] {
+		to := &r.collector.at[i]
+		to.Counts.plus(from.Entries)
+		to.Files += from.Files
+		to.Bytes = counters.Plus(to.Bytes, from.Bytes)
+		to.ResumedFiles += from.ResumedFiles
+		to.ResumedBytes = counters.Plus(to.ResumedBytes, from.ResumedBytes)
+		to.present += from.Present
+		to.conflicting += from.Left
+		to.verified += from.Verified
+		to.cached += from.Cached
+		if backup := r.targets[i].backup; backup != nil {
+			backup.kept.Add(from.BackedUp)
+		}
+	}
+}
+
+// plus adds counts of entries.
+func (c *Counts) plus(d Counts) {
+	c.Created += d.Created
+	c.Replaced += d.Replaced
+	c.Updated += d.Updated
+	c.UpToDate += d.UpToDate
+	c.Kept += d.Kept
+}
+
+// recordedKinds are the kinds of events that a task records, with their names in its part.
+var recordedKinds = map[event.Kind]string{
+	event.Failed: "failed", event.Mismatch: "mismatch", event.Conflict: "conflict", event.Warning: "warning", event.DestinationLost: "lost",
+}
+
+// record records an event in the part of the shard.
+func (k *task) record(r *run, e event.Event) bool {
+	kind, recorded := recordedKinds[e.Kind]
+	if !recorded {
+		return true
+	}
+	o := shard.Outcome{Kind: kind, Path: shard.Text(e.Path), Target: -1, Cause: shard.Text(e.Err.Error()), Hint: e.Hint, Next: e.Next}
+	if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
+		o.Stage, o.Cause = string(f.Stage), shard.Text(f.Err.Error())
+	}
+	for i, t := range r.targets {
+		if t.Given == e.Target {
+			o.Target = i
+		}
+	}
+	if err := k.part.PutOutcome(o); err != nil {
+		k.fail(r, err)
+	}
+	return true
+}
+
+// eventOf returns the event that a task has recorded.
+func (r *run) eventOf(o *shard.Outcome) event.Event {
+	e := event.Event{Path: string(o.Path), Err: errors.New(string(o.Cause)), Hint: o.Hint, Next: o.Next}
+	for kind, name := range recordedKinds {
+		if name == o.Kind {
+			e.Kind = kind
+		}
+	}
+	if o.Target >= 0 {
+		e.Target = r.targets[o.Target].Given
+	}
+	if e.Kind == event.Failed || e.Kind == event.Mismatch {
+		e.Err = &failure.FileError{Path: e.Path, Target: e.Target, Stage: failure.Stage(o.Stage), Err: e.Err}
+	}
+	return e
+}
