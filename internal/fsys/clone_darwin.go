@@ -50,7 +50,7 @@ func (d *Dir) CreateClone(src *File, _ bool) (*Pending, error) {
 		}
 		p.Close()
 	}
-	_ = retry(func() error { return unix.Unlinkat(d.fd, name, 0) }) // as in Abort
+	_ = retry(func() error { return unix.Unlinkat(d.fd, name, 0) }) // the first error matters more, as in Abort
 	// The clone was not made plain. The caller can still write the file.
 	return nil, refused(err, RefusedFile)
 }

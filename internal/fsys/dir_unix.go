@@ -19,8 +19,8 @@ const errNotDirectory = unix.ENOTDIR
 type Dir struct {
 	Object
 	caps   *capabilities
-	files  atomic.Pointer[unnamedFiles] // of the directory's file system, set when first needed
-	listed atomic.Bool                  // this descriptor has listed the directory before
+	files  atomic.Pointer[unnamedFiles] // the state of the directory's file system; nil until it is needed
+	listed atomic.Bool                  // true if this descriptor has listed the directory before
 
 	// doubles remembers the answer of keepsDoubles.
 	doubles struct {
@@ -38,13 +38,13 @@ type capabilities struct {
 	doubles    sync.Mutex  // held while an AppleDouble file may have another name
 	noLinkPath atomic.Bool // linkat with AT_EMPTY_PATH is refused, as for unprivileged users before Linux 6.10
 
-	tempID atomic.Pointer[string] // SetTempID
+	tempID atomic.Pointer[string] // the id that SetTempID has set
 }
 
 // unnamedFiles remembers whether one file system has files without a name.
 type unnamedFiles struct {
-	none      atomic.Bool // there is no O_TMPFILE, or its files cannot get a name
-	linkProbe sync.Once   // checks whether they can get a name
+	none      atomic.Bool // true if there is no O_TMPFILE, or if its files cannot get a name
+	linkProbe sync.Once   // the check whether its files can get a name
 }
 
 const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC

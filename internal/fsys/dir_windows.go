@@ -21,7 +21,7 @@ type Dir struct {
 
 // capabilities is what all directories of a tree share.
 type capabilities struct {
-	tempID atomic.Pointer[string] // SetTempID
+	tempID atomic.Pointer[string] // the id that SetTempID has set
 }
 
 func openRoot(path string) (Object, error) {
@@ -99,7 +99,7 @@ func (d *Dir) openThing(name string, access uint32) (windows.Handle, Info, error
 }
 
 func (d *Dir) each(yield func(name []byte, ino uint64, kind Kind) (more bool)) error {
-	h, err := reopen(d.h, dirAccess) // with a reading position of its own
+	h, err := reopen(d.h, dirAccess) // the listing has a separate reading position
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func kindOfEntry(mode fs.FileMode) Kind {
 // Lstat describes the object at a path that a user named. It describes a symbolic link itself.
 func (sys *FS) Lstat(path string) (Info, error) {
 	dir, name := filepath.Split(path)
-	if name == "" || name == "." || name == ".." { // a directory in any case
+	if name == "" || name == "." || name == ".." { // these names lead to a directory in any case
 		d, err := sys.OpenRoot(path)
 		if err != nil {
 			return Info{}, err

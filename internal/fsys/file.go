@@ -5,8 +5,8 @@ import "sync/atomic"
 // File is an open regular file.
 type File struct {
 	Object
-	direct   atomic.Bool // SetDirect
-	uncached atomic.Bool // SetUncached
+	direct   atomic.Bool // the value that SetDirect has set
+	uncached atomic.Bool // the value that SetUncached has set
 }
 
 // describe makes a File of an open object and returns it with its description.

@@ -40,10 +40,10 @@ func (o *Object) fileSystem() uint32 {
 type dataPlace int
 
 const (
-	elsewhere       dataPlace = iota // in memory, behind a network or a daemon, or unknown
-	inBlocks                         // in blocks of a device, read into the file's pages only
-	inBlocksOrInode                  // that of small files in metadata, which FIEMAP reports
-	inBlocksOrEntry                  // that of small files in metadata, which have no blocks then
+	elsewhere       dataPlace = iota // Data is in memory, behind a network or a daemon, or in an unknown place.
+	inBlocks                         // Data is in blocks of a device, read into the file's pages only.
+	inBlocksOrInode                  // Data of small files is in metadata, which FIEMAP reports.
+	inBlocksOrEntry                  // Data of small files is in metadata; these files have no blocks then.
 )
 
 // Numbers of statfs(2) that x/sys/unix lacks.

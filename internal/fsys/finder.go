@@ -34,11 +34,11 @@ func NoSuchFile(err error) bool { return errors.Is(err, fs.ErrNotExist) || NameT
 type Finder struct {
 	root  *Dir
 	limit int
-	names []string // of the directories above the last path, from the root down
-	dirs  []*Dir   // the same, open; nil those that were closed to stay within the limit
+	names []string // the directories above the last path, from the root down
+	dirs  []*Dir   // open directories of these names; nil if closed to stay within the limit
 
-	asked   *Dir // the directory that devices is about
-	devices bool // the directory may have device nodes that this process could open
+	asked   *Dir // the directory that was checked for device nodes
+	devices bool // true if asked may have device nodes that this process could open
 }
 
 // NewFinder returns a Finder below root that keeps about limit directories open. The caller
@@ -130,7 +130,7 @@ func (d *Dir) openRegular(name string, devices bool) (*File, Info, error) {
 func elements(path string) ([]string, error) {
 	parts := strings.Split(path, "/")
 	if parts[0] == "" || filepath.VolumeName(path) != "" {
-		return nil, ErrOutside // absolute, with a drive, or empty
+		return nil, ErrOutside // the path is absolute, has a drive or is empty
 	}
 	kept := parts[:0]
 	for _, part := range parts {
@@ -206,7 +206,7 @@ func (f *Finder) closeDir(d *Dir) {
 // already stopped at the first of them. ".." in a link's target removes the last directory
 // from the path; it is never opened as a name.
 func (f *Finder) follow(names []string) (*File, Info, error) {
-	passed := slices.Clone(f.names) // directories, none of them a link
+	passed := slices.Clone(f.names) // names of directories, none of them a link
 	names = names[len(passed):]
 	links := 0
 	for len(names) > 0 {
@@ -245,7 +245,7 @@ func (f *Finder) follow(names []string) (*File, Info, error) {
 		case len(names) == 0:
 			return dir.OpenRegular(name)
 		case info.Kind != Directory:
-			return nil, Info{}, fs.ErrNotExist // something below a file
+			return nil, Info{}, fs.ErrNotExist // the path continues below a file
 		default:
 			passed = append(passed, name)
 		}

@@ -53,14 +53,14 @@ type FS struct {
 	// Tracker, if not nil, gets every descriptor.
 	Tracker Tracker
 
-	calls *systemCalls // replace system calls in tests of this package; nil for the system's own
+	calls *systemCalls // system calls of tests of this package; nil for the system's own
 }
 
 // Call is an operation that is about to begin.
 type Call struct {
 	Op   Op
-	Name string // of the entry; "" if the operation has none
-	Path string // of the entry or of the open object: the path that was opened first, and the names below it
+	Name string // name of the entry; "" if the operation has none
+	Path string // path of the entry or the open object: the path opened first, and the names below it
 }
 
 // A Tracker knows which descriptors are open.
@@ -84,31 +84,31 @@ type Change struct {
 	// Op is OpCreate, OpMkdir, OpSymlink, OpMknod (a new Object), OpLink, OpRename,
 	// OpRemove, OpWrite, OpTruncate, OpChown, OpChmod, OpTimes or OpSetXattr.
 	Op      Op
-	Object  Info   // of the object that was created, written or set, after the operation
+	Object  Info   // the object that was created, written or set, after the operation
 	Dir     ID     // the directory of Name
 	Name    string // the entry that was made, replaced or removed; "" for a file without a name
 	FromDir ID     // the directory of From
 	From    string // the entry that was renamed or linked; "" if the file had no name
-	Target  string // of a symbolic link
-	Offset  int64  // of Data; with OpTruncate the new size
+	Target  string // target of a symbolic link
+	Offset  int64  // offset of Data in the file; with OpTruncate the new size
 	Data    []byte // the written bytes, valid during the call
-	Xattr   Xattr  // Value is nil if it was removed
+	Xattr   Xattr  // the attribute; Value is nil if it was removed
 }
 
 // Flush is a request to make changes durable.
 type Flush struct {
-	Op        Op   // OpSync: of Object; OpSyncFS: of the file system that Object is on; OpSyncDrive: everything that was flushed with ToDrive
+	Op        Op   // OpSync: Object; OpSyncFS: the file system of Object; OpSyncDrive: all that ToDrive has flushed
 	Object    Info // a file or a directory
-	DataOnly  bool // the size and the data of a file
+	DataOnly  bool // flush only the size and the data of a file
 	Offset, N int64
-	Part      bool // the N bytes at Offset, and the size
-	ToDrive   bool // to the drive's own cache: see SyncToDrive
+	Part      bool // flush only the N bytes at Offset, and the size
+	ToDrive   bool // flush to the drive's own cache: see SyncToDrive
 }
 
 // Descriptor is an open descriptor of an FS. It is a value for tests; without an FS
 // there are none.
 type Descriptor struct {
-	Path string // as in Call
+	Path string // the path that Call.Path describes
 	sys  *FS
 }
 

@@ -15,7 +15,7 @@ var ErrMoved = errors.New("the directory was exchanged while in use")
 // must have the same identity. A step out of a deep tree does not need that complete way:
 // when a directory is closed for good, its parent stays open.
 type Handles struct {
-	limit int // open directories, in use or idle; exceeded only by those in use
+	limit int // number of open directories, in use or idle; exceeded only by those in use
 	mu    struct {
 		sync.Mutex
 		open int
@@ -33,13 +33,13 @@ func NewHandles(limit int) *Handles {
 // Handle is one directory of a tree, open only while it is in use.
 type Handle struct {
 	set        *Handles
-	parent     *Handle // nil for a root, which stays open
+	parent     *Handle // the directory above; nil for a root, which stays open
 	name       string
 	id         ID
 	opening    sync.Mutex // held while reopening
 	dir        *Dir       // nil while closed; guarded by set.mu, as are the fields below
 	users      int
-	closed     bool // Close was called
+	closed     bool // true after Close
 	prev, next *Handle
 }
 

@@ -71,13 +71,13 @@ type Info struct {
 	Nlink  uint64
 	UID    uint32
 	GID    uint32
-	Rdev   uint64 // for devices, in the system's own encoding
+	Rdev   uint64 // device number of a device node, in the system's own encoding
 	Size   int64  // bytes
 	Blocks int64  // allocated units of 512 bytes
 	Atime  Time
 	Mtime  Time
-	Ctime  Time // zero if the system has none
-	Btime  Time // creation; zero if it cannot be set
+	Ctime  Time // time of the last change; zero if the system has none
+	Btime  Time // time of creation; zero if it cannot be set
 }
 
 // SameState reports whether i and j describe one object to which nothing was done in

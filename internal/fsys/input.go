@@ -12,7 +12,7 @@ type input struct {
 	stream  *Stream
 	off     int64
 	stop    *Stop
-	release func() bool // of the context
+	release func() bool // ends the watch of the context
 }
 
 // OpenInputUntil opens a pipe or device that the user named for reading. The end of ctx ends the wait

@@ -13,8 +13,8 @@ import (
 // A LinkError means that a path leads through a symbolic link that is not trusted.
 type LinkError struct {
 	Link   string // path of the link
-	Target string // where it leads
-	UID    uint32 // of its owner
+	Target string // the path to which it leads
+	UID    uint32 // the user that owns the link
 }
 
 func (e *LinkError) Error() string {

@@ -15,7 +15,7 @@ type Listing struct {
 
 type listed struct {
 	part uint16 // index of names; no supported file system has 4 GiB of names in one directory
-	off  uint16 // into it
+	off  uint16 // offset of the name in that string, in bytes
 	size uint16
 	kind Kind
 }
@@ -87,10 +87,10 @@ func nextByte(name string, dir bool, n int) int {
 
 // listingBuilder collects names.
 type listingBuilder struct {
-	names   []string // of the parts that are full
-	part    []byte   // the one after them
+	names   []string // the full strings of names
+	part    []byte   // the string of names that is not full yet
 	full    [][]listed
-	entries []listed // that are not in full
+	entries []listed // entries that full does not have yet
 }
 
 func (b *listingBuilder) add(name []byte, kind Kind) {

@@ -8,12 +8,12 @@ import (
 
 // Mount is an entry of the mount table.
 type Mount struct {
-	ID         string // its number, as statx returns it
+	ID         string // number of the mount, as statx returns it
 	Parent     string // the ID of the mount that Dir is in; "" if the table lacks that mount
-	Device     string // identifies the file system: "8:1"
+	Device     string // number of the file system's device: "8:1"
 	Root       string // the directory of the file system that is mounted
 	Dir        string // the directory where it is mounted
-	FileSystem string // its type: "ext4"
+	FileSystem string // type of the file system: "ext4"
 	Source     string // the device or the share
 }
 
@@ -64,7 +64,7 @@ func (m Mounts) Of(path string) (on Mount) {
 			if mount.Parent != on.ID || !Within(path, mount.Dir) || mount.Dir == "/" && on.ID != "" {
 				continue // processes do not see a mount on their root directory
 			}
-			if next.ID == "" || len(mount.Dir) < len(next.Dir) { // it hides the mounts below its Dir
+			if next.ID == "" || len(mount.Dir) < len(next.Dir) { // next hides the mounts below its Dir
 				next = mount
 			}
 		}
@@ -91,7 +91,7 @@ func (m Mounts) Shown(src, dst string) (paths []string) {
 			if at.Device != of.Device {
 				continue
 			}
-			part := filepath.Join(of.Root, tail(src, of.Dir)) // of the source, on that file system
+			part := filepath.Join(of.Root, tail(src, of.Dir)) // the source on that file system
 			shown := at.Dir
 			switch {
 			case Within(part, at.Root):

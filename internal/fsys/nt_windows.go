@@ -67,7 +67,7 @@ func ntCreate(dir windows.Handle, name string, access, disposition, options uint
 	oa := windows.OBJECT_ATTRIBUTES{
 		RootDirectory: dir,
 		ObjectName:    objectName,
-		Attributes:    windows.OBJ_CASE_INSENSITIVE, // as other programs do; a directory of NTFS can be case-sensitive
+		Attributes:    windows.OBJ_CASE_INSENSITIVE, // other programs do the same; NTFS can have case-sensitive directories
 	}
 	oa.Length = uint32(unsafe.Sizeof(oa))
 	var h windows.Handle

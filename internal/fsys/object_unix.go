@@ -23,7 +23,7 @@ type Object struct {
 	// no O_PATH, and not everything there can be opened.
 	entry string //nolint:unused // outside macOS
 
-	descriptor *Descriptor // nil without an FS
+	descriptor *Descriptor // a value for tests; nil without an FS
 }
 
 func (o *Object) release() error {
@@ -46,9 +46,9 @@ func valuesOf(names []string, keep func(string) bool, value func(name string) ([
 		switch {
 		case err == nil:
 			list = append(list, Xattr{Name: name, Value: v})
-		case err == errNoXattr: // removed since it was listed
+		case err == errNoXattr: // the attribute was removed after it was listed
 		case NotPermitted(err) || Unsupported(err):
-			unread = fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // not %w: Unsupported must not be true for it
+			unread = fmt.Errorf("%w: %q: %v", ErrUnread, name, err) // Unsupported must not be true for it: no %w
 		default:
 			return nil, err
 		}

@@ -16,7 +16,7 @@ const (
 // its handle.
 type Object struct {
 	h          windows.Handle
-	descriptor *Descriptor // nil without an FS
+	descriptor *Descriptor // a value for tests; nil without an FS
 }
 
 func (o *Object) stat() (Info, error) { return infoOf(o.h) }
@@ -105,7 +105,7 @@ func (o *Object) xattrs(func(name string) bool) ([]Xattr, error) {
 	if i.FileAttributes&windows.FILE_ATTRIBUTE_ENCRYPTED != 0 {
 		return nil, &NotKeptError{What: "encryption (EFS)"}
 	}
-	var list [1 << 9]uint64 // FILE_STREAM_INFO, aligned as that is
+	var list [1 << 9]uint64 // FILE_STREAM_INFO with its alignment
 	raw := unsafe.Slice((*byte)(unsafe.Pointer(&list)), unsafe.Sizeof(list))
 	err := windows.GetFileInformationByHandleEx(o.h, windows.FileStreamInfo, &raw[0], uint32(len(raw)))
 	switch err {
@@ -113,7 +113,7 @@ func (o *Object) xattrs(func(name string) bool) ([]Xattr, error) {
 		return nil, nil
 	case windows.ERROR_MORE_DATA:
 		err = nil
-	case windows.ERROR_INVALID_PARAMETER, windows.ERROR_INVALID_LEVEL: // FAT and servers report in this way that there are none
+	case windows.ERROR_INVALID_PARAMETER, windows.ERROR_INVALID_LEVEL: // FAT, or a server without streams
 		err = errNotSupported
 	}
 	if err == nil && hasStreams(raw) {

@@ -7,9 +7,9 @@ import "syscall"
 // can give it another mode.
 type Pending struct {
 	File
-	dir    *Dir   // nil after Commit, Keep or Abort
-	temp   string // "" while the file has no name
-	mode   uint32 // that it was created with
+	dir    *Dir   // the directory of the file; nil after Commit, Keep or Abort
+	temp   string // the temporary name; "" while the file has no name
+	mode   uint32 // the mode with which the file was created
 	closed bool
 }
 

@@ -30,7 +30,7 @@ func (f *File) CopyRange(src *File, off, n int64) (moved int64, handled bool, er
 	if f.direct.Load() || src.direct.Load() || f.uncached.Load() || src.uncached.Load() {
 		return 0, false, refused(errNotSupported, RefusedFile)
 	}
-	if !f.calls().rangesTrusted() { // as in Go's internal/poll: before Linux 5.3, the call does not work between file systems
+	if !f.calls().rangesTrusted() { // the call fails between file systems before Linux 5.3; see Go's internal/poll
 		return f.rangeFailed(src, unix.ENOSYS)
 	}
 	if n <= 0 {

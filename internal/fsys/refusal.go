@@ -9,9 +9,9 @@ type Refusal uint8
 // The refusals. The refused call has neither moved nor changed anything, so the caller can use
 // another way.
 const (
-	NotRefused  Refusal = iota // no error, or one that other ways would return, too
-	RefusedFile                // for this file only; the next one may be accepted
-	RefusedPair                // for every file from the one device to the other
+	NotRefused  Refusal = iota // There is no error, or other ways to copy would return it, too.
+	RefusedFile                // The system refuses this file only; it may accept the next one.
+	RefusedPair                // The system refuses every file from the one device to the other.
 )
 
 // RefusalOf classifies an error of CreateClone or CopyRange.

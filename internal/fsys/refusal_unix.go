@@ -14,11 +14,11 @@ func reachOf(err error) Refusal {
 	}
 	switch err {
 	case unix.EINVAL, // attributes that differ (btrfs without checksums), a length that fits no block
-		unix.EPERM, unix.EACCES, // immutable, or a filter of system calls, or an SMB server
-		unix.ENOENT,  // CIFS
-		unix.EBADF,   // open for appending only
-		unix.ETXTBSY, // in use for swapping
-		unix.EFBIG,   // over a limit of size: a write reports it
+		unix.EPERM, unix.EACCES, // an immutable file, a filter of system calls, or an SMB server
+		unix.ENOENT,  // CIFS returns it
+		unix.EBADF,   // the descriptor is open for appending only
+		unix.ETXTBSY, // the file is in use for swapping
+		unix.EFBIG,   // the size is over a limit: a write reports it
 		unix.EAGAIN:  // ZFS: data that was just written is not allocated yet
 		return RefusedFile
 	}

@@ -16,11 +16,11 @@ var ErrStopped = errors.New("stopped")
 type Stream struct {
 	File
 	Info    Info
-	Size    int64 // bytes, of a regular file and of a block device; -1 for others
+	Size    int64 // size of a regular file or a block device in bytes; -1 for others
 	Start   int64 // the position of an inherited descriptor, in bytes; 0 for others
-	Seeks   bool  // reads and writes have offsets; otherwise they follow one another
-	Records bool  // a read or a write is a record: a tape, a terminal
-	Memory  bool  // a device of the kernel without storage: /dev/null, /dev/zero, /dev/random
+	Seeks   bool  // true if reads and writes have offsets; otherwise they follow one another
+	Records bool  // true if each read or write is a record, as on a tape or a terminal
+	Memory  bool  // true for a device of the kernel without storage: /dev/null, /dev/zero, /dev/random
 
 	stop   *Stop
 	system streamSystem

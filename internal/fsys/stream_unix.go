@@ -11,8 +11,8 @@ import (
 
 // streamSystem has the fields of a Stream that only Unix needs.
 type streamSystem struct {
-	waits   bool // a read or a write may wait for ever
-	nowait  bool // calls that do not wait may work
+	waits   bool // true if a read or a write may wait for ever
+	nowait  bool // true if calls that do not wait may work
 	portion int  // largest number of bytes of a write after poll; 0 for no limit
 }
 

@@ -47,7 +47,7 @@ func (d *Dir) symlink(target, name string, like Info) error {
 	var n uint32
 	err = windows.DeviceIoControl(h, windows.FSCTL_SET_REPARSE_POINT, &data[0], uint32(len(data)), nil, 0, &n, nil)
 	if err != nil {
-		_ = deleteHandle(h) // it has no reparse point, so it is no link
+		_ = deleteHandle(h) // the entry has no reparse point, so it is no link
 	}
 	return err
 }
@@ -88,7 +88,7 @@ func encodeLink(target string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown, real = shown[:len(shown)-1], real[:len(real)-1] // without NUL
+	shown, real = shown[:len(shown)-1], real[:len(real)-1] // both without NUL
 	size := linkHead + 2*(len(real)+len(shown))
 	if size > windows.MAXIMUM_REPARSE_DATA_BUFFER_SIZE {
 		return nil, windows.ERROR_FILENAME_EXCED_RANGE

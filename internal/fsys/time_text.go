@@ -24,6 +24,6 @@ func ParseTime(text string) (t Time, ok bool) {
 	if errSec != nil || errNsec != nil || t.Nsec < 0 || t.Nsec > 999_999_999 {
 		return t, false
 	}
-	var again [64]byte // longer than any time
+	var again [64]byte // space for any time
 	return t, string(t.AppendDecimal(again[:0])) == text
 }

@@ -4,16 +4,16 @@ package fsys
 // the system does not report it. Labels and models come from the disk, and may have any
 // content.
 type Volume struct {
-	FileSystem string // its type: "ext4"
-	Mount      string // where it is mounted
+	FileSystem string // type of the file system: "ext4"
+	Mount      string // the directory where it is mounted
 	Source     string // the device or the share that is mounted
 	Label      string
-	UUID       string // or the serial number if the file system has no UUID
-	Model      string // of the disk
-	Serial     string // of the disk
+	UUID       string // UUID of the file system, or its serial number if it has no UUID
+	Model      string // model of the disk
+	Serial     string // serial number of the disk
 
-	dev  uint64 // of the directory
-	disk string // identifies the disk, if there is one and it is known
+	dev  uint64 // device number of the directory
+	disk string // identity of the disk; "" if it is not known
 }
 
 // OnOneDevice reports whether two directories are on the same file system or, if that is

@@ -81,7 +81,7 @@ func diskOf(dir string) string {
 		dir += "/slaves/" + below[0].Name()
 	}
 	if _, err := os.Stat(dir + "/partition"); err == nil {
-		if real, err := filepath.EvalSymlinks(dir); err == nil { // so that ".." is the disk
+		if real, err := filepath.EvalSymlinks(dir); err == nil { // the parent of the resolved path is the disk
 			return filepath.Dir(real)
 		}
 	}

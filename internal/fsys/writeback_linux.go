@@ -53,7 +53,7 @@ func (f *File) syncPart(off, n int64) error {
 	page := int64(unix.Getpagesize())
 	last := max(off+n-1, 0) &^ (page - 1)
 	m, err := unix.Mmap(f.fd, last, int(page), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil { // as on FUSE with direct I/O
+	if err != nil { // FUSE with direct I/O refuses the call
 		return f.datasync()
 	}
 	err = retry(func() error { return unix.Msync(m, unix.MS_SYNC) })

@@ -52,7 +52,7 @@ type Behind struct {
 	queuedBytes  int64
 
 	// Only the device's goroutine uses these.
-	reported bool  // failed was called
+	reported bool  // true after a call of failed
 	synced   int   // chunks in the queue that a Datasync has confirmed already
 	written  int64 // end of the data on the device
 	dropped  int64 // end of the data that was dropped from the page cache

@@ -7,10 +7,10 @@ type CacheMode uint8
 
 // The cache modes. Verifying has no CacheKeep: its CacheAuto never drops a file.
 const (
-	CacheAuto   CacheMode = iota // CacheDrop for a copy of more than half of the memory, otherwise CacheKeep
-	CacheKeep                    // the system default
-	CacheDrop                    // a copy drops the data that it brought in; verifying drops a file before and after reading it
-	CacheDirect                  // bypass the cache (O_DIRECT) if file system and device support that
+	CacheAuto   CacheMode = iota // Use CacheDrop for a copy of more than half of the memory, otherwise CacheKeep.
+	CacheKeep                    // Use the system default.
+	CacheDrop                    // Drop data that a copy brought in, and a verified file before and after reading.
+	CacheDirect                  // Bypass the cache (O_DIRECT) if file system and device support that.
 )
 
 // CacheModes are the values of --cache.

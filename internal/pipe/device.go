@@ -51,12 +51,12 @@ type Device struct {
 	ranges bool
 	adapts bool
 	drop   func() bool
-	done   chan struct{} // closed by the goroutine when it ends
+	done   chan struct{} // a channel that the goroutine closes when it ends
 
 	mu struct {
-		sync.Mutex           // never held in a system call or a callback
-		work       sync.Cond // of the goroutine: the queue has something, or closed
-		progress   sync.Cond // of all others: something was confirmed or taken from the queue, or Stop was called
+		sync.Mutex           // This lock is never held in a system call or a callback.
+		work       sync.Cond // wakes the goroutine: the queue has something, or closed is set
+		progress   sync.Cond // wakes all others: something was confirmed or left the queue, or Stop was called
 		queue      []chunk   // first in, first out
 		spare      []chunk   // memory of an earlier queue, for the next one
 		window     int64     // bytes
@@ -67,13 +67,13 @@ type Device struct {
 		held       int // calls of Hold without Release
 		stopped    bool
 		closed     bool
-		gone       bool   // the goroutine takes nothing from the queue any more
+		gone       bool   // true if the goroutine takes nothing from the queue any more
 		put, took  uint64 // chunks put into the queue, chunks finished
 
 		rate      int64 // bytes per second, 0 while unknown
 		flushing  int   // groups that are being flushed
 		busySince time.Time
-		busy      time.Duration // since the last measurement, up to busySince
+		busy      time.Duration // busy time since the last measurement, up to busySince
 		confirmed int64         // bytes since the last measurement
 	}
 }
@@ -81,7 +81,7 @@ type Device struct {
 // DeviceOptions say how a Device works.
 type DeviceOptions struct {
 	Window int64       // bytes that may be unwritten; 0 adapts to two seconds of the measured speed
-	Ranges bool        // its file systems support StartWriteback; otherwise the device calls Datasync instead of waiting for a range
+	Ranges bool        // true if all file systems support StartWriteback; otherwise the device calls Datasync
 	Drop   func() bool // reports, for each chunk, whether to drop written data from the page cache; may be nil
 }
 

@@ -8,7 +8,7 @@ type Eviction struct {
 	file    *fsys.File
 	window  int64  // bytes that are checked and dropped at once
 	dropped int64  // end of the dropped range; a multiple of window except at the end of the file
-	keep    []bool // by window: it had pages in the cache before; nil if none had
+	keep    []bool // true for each window that had pages in the cache before; nil if none had
 }
 
 const (

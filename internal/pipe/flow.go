@@ -20,10 +20,10 @@ type flow struct {
 	pipe       *Pipe
 	set        *hash.Set
 	takers     []taker
-	writing    atomic.Int64     // takers that have not failed
-	sequential bool             // never use lanes
-	activity   *timing.Activity // of the reader; may be nil
-	from       timing.Place     // of the file that is read
+	writing    atomic.Int64     // number of takers that have not failed
+	sequential bool             // true if the flow never uses lanes
+	activity   *timing.Activity // activity of the reader; may be nil
+	from       timing.Place     // place of the file that is read
 
 	lanes *lanes // nil while the flow is sequential
 	round round
@@ -32,7 +32,7 @@ type flow struct {
 // taker receives the pieces: a Sink or an Output. One goroutine at a time calls it.
 type taker interface {
 	take(q piece)
-	failed() bool // the taker takes no more pieces
+	failed() bool // reports whether the taker takes no more pieces
 	place() timing.Place
 }
 
@@ -162,7 +162,7 @@ type lane struct {
 	channel chan piece
 	place   timing.Place
 	queued  atomic.Int32  // pieces in channel; len(channel) is not ordered with waiting on all processors
-	waiting atomic.Bool   // the sender waits for space, or is about to
+	waiting atomic.Bool   // true if the sender waits for space, or is about to
 	space   chan struct{} // wakes the sender that waits
 }
 

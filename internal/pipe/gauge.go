@@ -25,7 +25,7 @@ type Gauge struct {
 type Gauged struct {
 	*Device
 	Copies int64
-	Shown  []*counters.Destination // on it
+	Shown  []*counters.Destination // destinations on the device
 }
 
 func (d *Gauged) show(unwritten int64) {

@@ -15,7 +15,7 @@ type Mark struct {
 // mark is a Mark that the lanes pass on. It is complete when each digest has passed it.
 type mark struct {
 	Mark
-	left atomic.Int32 // digests that have not passed it
+	left atomic.Int32 // number of digests that have not passed it
 }
 
 func newMark(off int64, digests int) *mark {
@@ -32,7 +32,7 @@ func (m *mark) setState(digest int, state []byte) {
 // marks are the marks that a sink has passed. The digests may have passed fewer.
 type marks struct {
 	mu     sync.Mutex
-	passed []*mark // oldest first; from the last complete one on
+	passed []*mark // passed marks from the last complete one on, the oldest first
 }
 
 func (l *marks) pass(m *mark) {

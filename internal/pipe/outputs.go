@@ -49,6 +49,6 @@ type output struct {
 
 func (o *output) take(q piece) { o.err = o.to.Put(q.data, q.off) }
 
-func (o *output) place() timing.Place { return timing.None } // nothing samples a stream
+func (o *output) place() timing.Place { return timing.None } // no timing samples a stream
 
 func (o *output) failed() bool { return o.err != nil }

@@ -13,9 +13,9 @@ type Sink struct {
 	File   *fsys.Pending
 	Behind *Behind      // starts writeback of the written data; may be nil
 	Sparse bool         // make holes of zeros
-	Clone  bool         // File has all content already: nothing is written
+	Clone  bool         // true if File has all content already: nothing is written
 	Err    error        // the first error; nothing is written after it
-	Place  timing.Place // of the destination
+	Place  timing.Place // place of the destination
 
 	// Refused is set when the system refuses to copy between the two devices, so that the next
 	// file does not try it. If it is nil, the sink never tries it.

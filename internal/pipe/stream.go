@@ -19,13 +19,13 @@ import (
 type Pipe struct {
 	Pool      *Pool
 	QueueSize int           // blocks that may wait in a lane
-	KeepHoles bool          // holes of the source become holes of the sinks
-	Limiter   *rate.Limiter // of the bytes read
+	KeepHoles bool          // true if holes of the source become holes of the sinks
+	Limiter   *rate.Limiter // limit of the bytes read
 	Bytes     *atomic.Int64 // counts the bytes as they are read; may be nil
 
-	also   *atomic.Int64 // as Bytes
-	files  atomic.Int64  // in progress
-	parent *Pipe         // its count of files is used; nil to use the Pipe's own
+	also   *atomic.Int64 // a second counter of the bytes; may be nil
+	files  atomic.Int64  // number of files in progress
+	parent *Pipe         // the Pipe whose count of files is used; nil for p itself
 }
 
 // Counting returns a copy of p with other counters of bytes. also may be nil.
@@ -48,14 +48,14 @@ func (p *Pipe) inProgress() *atomic.Int64 {
 type MoveOptions struct {
 	Start     int64           // the offset of the first byte to move; sinks and digests have the bytes before it
 	MarkEvery int64           // bytes between two marks, see Sink.Reached; 0 for none
-	Read      func(off int64) // called with the offset after each read; may be nil
+	Read      func(off int64) // a function that gets the offset after each read; may be nil
 	// Activity is that of the caller, which has set it to the place of the file that is read. It may be nil.
 	Activity *timing.Activity
 }
 
 // piece is an element of a lane's channel: a block's bytes at an offset, a hole, or a mark.
 type piece struct {
-	block *Block // nil for a hole and a mark
+	block *Block // the block that has data; nil for a hole and a mark
 	data  []byte
 	off   int64
 	hole  int64 // length of a hole in bytes

@@ -40,12 +40,12 @@ const page = 4 << 10
 //   - Data that is flushed to the drive's own cache is lost as well, until OpSyncDrive.
 type Disk struct {
 	base string
-	all  bool // it takes OpSyncFS
+	all  bool // true if the disk accepts OpSyncFS
 
 	mu struct {
 		sync.Mutex
 		root    *inode
-		inodes  map[fsys.ID]*inode // those of now
+		inodes  map[fsys.ID]*inode // the present inodes
 		changes []*change
 		cut     bool
 		calls   int64
@@ -55,14 +55,14 @@ type Disk struct {
 // inode is a file or directory. An ID can come again, an inode does not.
 type inode struct {
 	id    fsys.ID
-	first state             // when the disk was made, or the inode
-	names map[string]*inode // of a directory, now
+	first state             // the state when the disk or the inode was made
+	names map[string]*inode // present entries of a directory
 }
 
 // state is what a power cut can change of an inode.
 type state struct {
 	info   fsys.Info
-	times  bool // those of info were set
+	times  bool // true if the times of info were set
 	target string
 	data   []byte
 	xattrs map[string][]byte
@@ -91,18 +91,18 @@ type place int
 
 const (
 	inMemory place = iota
-	inDrive        // in the drive's own cache
+	inDrive        // The change is in the drive's own cache.
 	onDisk
 )
 
 // change is one operation, or one page of it.
 type change struct {
 	place
-	of      *inode    // whose data or metadata it is
-	dirs    [2]*inode // or whose entries
-	emptied *inode    // the directory that it has removed
+	of      *inode    // the inode whose data or metadata it changes
+	dirs    [2]*inode // the directories whose entries it changes
+	emptied *inode    // the directory that it has removed; nil for other changes
 	data    bool
-	off, to int64 // of data: the bytes, all of them with a change of the size
+	off, to int64 // range of the changed data; all of it if the size changes
 	apply   func(*survivors)
 }
 

@@ -15,7 +15,7 @@ import (
 type OpenFiles struct {
 	mu struct {
 		sync.Mutex
-		open map[*fsys.Descriptor][]uintptr // the callers
+		open map[*fsys.Descriptor][]uintptr // the stack of the opener of each descriptor
 	}
 }
 
