@@ -58,11 +58,11 @@ type Options struct {
 
 // Entry is one name in all trees.
 type Entry struct {
-	Path   string // as in Event
+	Path   string // path in the form of Event.Path
 	Kind   fsys.Kind
-	Size   int64     // in the first tree that has it
-	Mtime  fsys.Time // in that tree
-	Events []Event   // empty if it is equal in all trees
+	Size   int64     // size in the first tree that has the entry
+	Mtime  fsys.Time // modification time in that tree
+	Events []Event   // differences between the trees; none for equal entries
 }
 
 // Verdict is the result for one entry.
@@ -70,43 +70,43 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Equal           Verdict = iota // reported with Options.Verbose only
-	Differs                        // content, link target, size or device number
-	OnlyIn                         // Trees have the entry, and another tree lacks it
-	TypeDiffers                    // a file in one tree is a directory in another
-	MetadataDiffers                // but the content is equal
-	Unreadable                     // the entry could not be compared; Err says why
-	Incomplete                     // Path is the marker or the journal of an unfinished copy; Err says what to do
+	Equal           Verdict = iota // The entry is equal; only Options.Verbose reports it.
+	Differs                        // The content, the link target, the size or the device number differs.
+	OnlyIn                         // Trees have the entry, and another tree lacks it.
+	TypeDiffers                    // A file in one tree is a directory in another.
+	MetadataDiffers                // The content is equal, and the metadata differs.
+	Unreadable                     // The entry could not be compared; Err says why.
+	Incomplete                     // Path is the marker or the journal of an unfinished copy; Err says what to do.
 )
 
 // Event is one report.
 type Event struct {
 	Verdict Verdict
-	Path    string        // raw bytes, relative to the trees; "" for the root; a directory ends in a slash
-	Trees   []int         // the trees that have it, for OnlyIn; otherwise the one that the event concerns
+	Path    string        // raw bytes of the path, relative to the trees; "" for the root; a directory ends in a slash
+	Trees   []int         // the trees that have the entry, for OnlyIn; otherwise the one that the event concerns
 	Reason  string        // names and texts in it are quoted
-	Whole   bool          // the entry is a directory, and the event includes everything in it
-	Files   int64         // regular files in it, if Whole
-	Bytes   int64         // in them; otherwise the size of a regular file of OnlyIn
-	Stage   failure.Stage // of Unreadable
+	Whole   bool          // true if the entry is a directory, and the event includes everything in it
+	Files   int64         // number of regular files in the directory, if Whole
+	Bytes   int64         // size of these files; otherwise the size of a regular file of OnlyIn
+	Stage   failure.Stage // the failed operation of Unreadable
 	Err     error
 }
 
 // Only counts the entries that some trees have and others lack.
 type Only struct {
-	Trees  []int // the trees that have them
-	Files  int64 // regular files
-	Bytes  int64 // in them
-	Others int64 // directories, links and special files
+	Trees  []int // the trees that have these entries
+	Files  int64 // number of regular files
+	Bytes  int64 // size of these files
+	Others int64 // number of directories, links and special files
 }
 
 // Summary has the results of a comparison. Entries that exist in only some trees do not
 // count as compared.
 type Summary struct {
-	Files       int64 // of A, compared with at least one other tree
-	Bytes       int64 // of A, compared; 0 with Options.Quick
-	Directories int64 // compared; the roots do not count
-	Others      int64 // links and special files compared
+	Files       int64 // files of A that were compared with at least one other tree
+	Bytes       int64 // compared bytes of A; 0 with Options.Quick
+	Directories int64 // compared directories without the roots
+	Others      int64 // compared links and special files
 
 	Differ          int64
 	TypeDiffers     int64
@@ -244,7 +244,7 @@ func (r *run) compare(ctx context.Context) {
 
 // collect accepts the jobs in any order and reports them in the order of the merge.
 func (r *run) collect(ctx context.Context, m *merge) {
-	early := map[int64]*job{} // finished before jobs that come first
+	early := map[int64]*job{} // jobs that are finished before earlier ones
 	next := int64(0)
 	for j := range m.results {
 		early[j.number] = j

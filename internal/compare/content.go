@@ -23,7 +23,7 @@ const (
 type lane struct {
 	buffers  [readAhead][]byte
 	requests chan int64 // offsets of blocks
-	pieces   chan piece // one for each request, in the same order
+	pieces   chan piece // pieces of the file, one for each request, in the same order
 }
 
 // piece is a block that was read.
@@ -71,7 +71,7 @@ func (w *worker) contents(ctx context.Context, j *job, files []*side) (n int64) 
 		if n, more := w.short(ctx, j, files, size); !more {
 			return n
 		}
-		w.run.counters.Bytes.Add(-blockSize) // a file without a size, as in /proc: read it from the beginning
+		w.run.counters.Bytes.Add(-blockSize) // a file without a size, as in /proc, is read from the beginning
 		return w.long(ctx, j, files, math.MaxInt64)
 	}
 	select {

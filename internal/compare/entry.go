@@ -19,18 +19,18 @@ type job struct {
 	number int64
 	dir    *folder
 	name   string
-	kinds  []fsys.Kind // by tree; Unknown where it does not exist
+	kinds  []fsys.Kind // kind in each tree; Unknown where the entry does not exist
 	group  *group      // the group that the job begins
 	ends   *group      // the group that the job ends
 
 	// The results.
-	compared bool  // with at least one other tree
-	bytes    int64 // of A that were compared
-	size     int64 // of a regular file, if needed
+	compared bool  // true if at least two trees were compared
+	bytes    int64 // number of compared bytes of A
+	size     int64 // size of a regular file, if needed
 	mtime    fsys.Time
-	cached   bool    // it should have been read from the device but perhaps was not
-	own      bool    // it is a manifest of Sealift that is not compared
-	events   []Event // in the order of the trees
+	cached   bool    // true if perhaps memory and not the device was read
+	own      bool    // true for a manifest of Sealift that is not compared
+	events   []Event // differences in the order of the trees
 }
 
 func (j *job) fail(tree int, path string, stage failure.Stage, err error) {
@@ -40,7 +40,7 @@ func (j *job) fail(tree int, path string, stage failure.Stage, err error) {
 // worker compares one name after another.
 type worker struct {
 	run   *run
-	lanes []*lane // by tree
+	lanes []*lane // one lane for each tree
 }
 
 func newWorker(r *run) *worker {
@@ -160,17 +160,17 @@ func (w *worker) progress(n int64) {
 type side struct {
 	tree    int
 	info    fsys.Info
-	target  string        // of a symbolic link
+	target  string        // target of a symbolic link
 	file    *fsys.File    // a regular file whose content is compared; else nil
-	object  *fsys.Object  // whose metadata is compared; nil if Options.Metadata is off
-	close   func()        // of file or object; may be nil
-	reading *pipe.Reading // of file
+	object  *fsys.Object  // object for reading the metadata; nil if Options.Metadata is off
+	close   func()        // closes file or object; may be nil
+	reading *pipe.Reading // the reading of file
 
-	dataEnd int64    // of file: there is no hole before this offset
-	differs bool     // from A
-	why     []string // reasons for that
+	dataEnd int64    // an offset in file; there is no hole before it
+	differs bool     // true if the entry differs from A's
+	why     []string // reasons for differs
 	meta    []string // metadata that differs from A's
-	failed  bool     // reported before
+	failed  bool     // true after the report of a failure
 }
 
 // compare compares the entry in A, the first of the trees, with the entry in the others.

@@ -21,9 +21,9 @@ type folder struct {
 	parent  *folder // nil for the roots
 	name    string
 	trees   []int          // the trees in which it is compared, ascending
-	handles []*fsys.Handle // by tree; nil if it could not be opened, or is not compared
+	handles []*fsys.Handle // handle in each tree; nil if the directory could not be opened, or is not compared
 	verdict filter.Verdict
-	only    *filter.Node // the names that --files-from selects in it
+	only    *filter.Node // names in the directory that --files-from selects
 	group   *group       // nil if all trees of its parent have it
 	pending atomic.Int64
 }
@@ -33,9 +33,9 @@ type folder struct {
 type group struct {
 	event   Event
 	only    bool
-	implied bool  // the directory is not compared, only selected entries in it
-	typed   bool  // the directory was reported as an entry of another type, so only entries in it count
-	entries int64 // in it, without those that are implied
+	implied bool  // true if only selected entries in the directory are compared
+	typed   bool  // true if it was reported as an entry of another type, so only entries in it count
+	entries int64 // number of entries in it, without those that are implied
 }
 
 func (d *folder) join(name string) string {
@@ -77,7 +77,7 @@ type merge struct {
 	results chan *job
 	number  int64
 
-	leftOut, own int64 // see Summary; read after results is closed
+	leftOut, own int64 // numbers for Summary; read after results is closed
 }
 
 // send sends a job in the directory d to the workers.
@@ -289,7 +289,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	typed := inA && (kinds[0] != fsys.Directory || !slices.ContainsFunc(d.trees, func(i int) bool { return kinds[i] == fsys.Unknown }))
 	if inA && isDir != (kinds[0] == fsys.Directory) {
 		if !isDir {
-			return // reported with the directory of A
+			return // the event of the directory in A covers the entry
 		}
 		inA = false // A does not have its content
 		for i, k := range kinds {

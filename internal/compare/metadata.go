@@ -94,9 +94,9 @@ func sameTime(a, b fsys.Info) bool {
 func granularity(info fsys.Info) int64 {
 	switch {
 	case info.Ctime.Nsec%1e7 == 0:
-		return 2e9 // FAT
+		return 2e9 // the granularity of FAT
 	case info.Ctime.Nsec%100 == 0:
-		return 100 // NTFS
+		return 100 // the granularity of NTFS
 	}
 	return 1
 }

@@ -13,7 +13,7 @@ import (
 
 // tree is one of the compared trees.
 type tree struct {
-	given   string // as the user gave it
+	given   string // path in the form in which the user gave it
 	root    *fsys.Dir
 	info    fsys.Info
 	handles *fsys.Handles
@@ -110,7 +110,7 @@ func (r *run) refuseEmpty(ctx context.Context) error {
 // search is a visitor that ends the walk at the first regular file.
 type search struct {
 	found  context.CancelFunc
-	failed bool // an entry could not be read; the walk has one goroutine
+	failed bool // true if an entry could not be read; the walk has one goroutine
 }
 
 // Entry implements walk.Visitor.

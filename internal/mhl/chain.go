@@ -20,7 +20,7 @@ const maxLinks = 100_000
 
 // Link is the information of a chain about one generation.
 type Link struct {
-	Name string // of the file beside the chain
+	Name string // name of the file beside the chain
 	C4   []byte
 }
 

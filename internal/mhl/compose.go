@@ -21,7 +21,7 @@ import (
 type Order struct {
 	Creator Creator
 	Process Process
-	Name    string // of the tree's directory, for the names of generations
+	Name    string // name of the tree's directory, for the names of generations
 	Ignore  []string
 
 	Hashes   []hash.Algorithm // hashes to record for each file and directory
@@ -45,7 +45,7 @@ type Order struct {
 	// directories end in a slash.
 	Report func(path string, finding Finding)
 
-	Durable  bool // files are synced
+	Durable  bool // sync the files
 	NewSpill func() (extsort.Spill, error)
 }
 
@@ -54,9 +54,9 @@ type Finding uint8
 
 // The findings.
 const (
-	Mismatch Finding = iota + 1 // the file has another hash, which is recorded as failed
-	Missing                     // the history lists it, and there is no entry
-	New                         // a file that the history does not list
+	Mismatch Finding = iota + 1 // The file has another hash, which is recorded as failed.
+	Missing                     // The history lists the entry, and it does not exist.
+	New                         // The history does not list the file.
 )
 
 // Entries calls yield for the files and directories of a tree, sorted by path. For sorting,
@@ -65,9 +65,9 @@ type Entries func(yield func(manifest.Entry) error) error
 
 // Written is one generation that was written.
 type Written struct {
-	Path   string // relative to the tree
-	SHA256 string // of the file
-	Files  int    // that it lists
+	Path   string // path of the generation relative to the tree
+	SHA256 string // digest of the generation
+	Files  int    // number of files that it lists
 }
 
 // Compare compares the entries of a tree with its histories, and reports the findings.
@@ -161,7 +161,7 @@ type writer struct {
 	dirs    *dirHasher
 	finder  *fsys.Finder
 	path    []openDir     // from the root to the directory of the last entry, without the root
-	open    []*generation // of the histories above the last entry, the deepest last
+	open    []*generation // generations of the histories above the last entry, the deepest last
 	written []Written
 }
 
@@ -169,18 +169,18 @@ type writer struct {
 type openDir struct {
 	path    string
 	mtime   int64
-	history bool // the directory has a history
+	history bool // true if the directory has a history
 }
 
 // generation is a generation that is being written.
 type generation struct {
-	path       string // of the directory that has the history
+	path       string // path of the directory that has the history
 	history    *History
-	spill      extsort.Spill // nil before the first hash
-	body       *bufio.Writer // to spill
+	spill      extsort.Spill // storage of the hashes; nil before the first hash
+	body       *bufio.Writer // a buffer before spill
 	references []Reference
 	files      int
-	used       bool // there is something to record
+	used       bool // true if there is something to record
 }
 
 func (g *generation) close() error {

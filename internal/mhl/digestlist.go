@@ -20,12 +20,12 @@ const digestMemory = 8 << 20
 
 // pool limits the memory of all digest lists of a run.
 type pool struct {
-	limit    int // in bytes
-	used     int // by all lists
+	limit    int // limit of used
+	used     int // bytes of all lists
 	lists    []*digestList
 	newSpill func() (extsort.Spill, error)
-	spill    extsort.Spill // nil until the limit is reached for the first time
-	spilled  int64         // bytes
+	spill    extsort.Spill // storage beyond the limit; nil until the limit is reached for the first time
+	spilled  int64         // bytes in spill
 }
 
 func (p *pool) close() error {

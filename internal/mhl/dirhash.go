@@ -18,7 +18,7 @@ type dirHasher struct {
 	hashes  []hash.Algorithm
 	running []stdhash.Hash // one for each hash
 	pool    pool
-	frames  []frame // of the open directories, the root first
+	frames  []frame // frames of the open directories, the root first
 }
 
 // frame has the hashes of one directory's entries.

@@ -33,7 +33,7 @@ const (
 	// ChainName is the name of the chain in Folder.
 	ChainName = "ascmhl_chain.xml"
 
-	extension = ".mhl" // of generations
+	extension = ".mhl" // suffix of the names of generations
 )
 
 // algorithms are the hashes of the schema, in the order in which a hash element lists them.

@@ -28,9 +28,9 @@ type Process string
 
 // The processes.
 const (
-	InPlace  Process = "in-place" // the files were hashed
-	Transfer Process = "transfer" // the files were copied
-	Flatten  Process = "flatten"  // the hashes were taken from other generations
+	InPlace  Process = "in-place" // The files were hashed.
+	Transfer Process = "transfer" // The files were copied.
+	Flatten  Process = "flatten"  // The hashes were taken from other generations.
 )
 
 // Digest is one hash of a file.
@@ -42,23 +42,23 @@ type Digest struct {
 
 // Listed is a file or a directory in a generation.
 type Listed struct {
-	Path     string // with "/", relative to the directory that has the history, without a slash at the end
+	Path     string // path relative to the directory that has the history, with "/" but none at the end
 	IsDir    bool
 	Previous string   // the path before it was renamed, "" if it was not
-	Digests  []Digest // of a file; at least one
+	Digests  []Digest // digests of a file, at least one
 }
 
 // Reference is an entry of a generation about the generation of a history further down in the
 // tree.
 type Reference struct {
-	Path string // of the generation, relative to the directory of the history that refers to it
+	Path string // path of the generation, relative to the directory of the history that refers to it
 	C4   []byte
 }
 
 // Generation is the content of a generation apart from its hashes.
 type Generation struct {
 	Process    Process
-	Ignore     []string // patterns
+	Ignore     []string // ignore patterns
 	References []Reference
 }
 
@@ -68,7 +68,7 @@ const (
 	maxReferences = 1 << 17
 	maxKept       = 8 << 20  // bytes of patterns and references, which are in memory
 	maxPath       = 64 << 10 // bytes; a line of a manifest can hold it
-	maxDigests    = 16       // of one file
+	maxDigests    = 16       // largest number of digests of one file
 )
 
 const namespace = "urn:ASC:MHL:v2.0"
@@ -279,7 +279,7 @@ func (p *parser) path() (string, error) {
 	if len(text) > maxPath {
 		return "", p.in.Fail(fmt.Sprintf("a path has more than %d bytes", maxPath))
 	}
-	path := strings.TrimSuffix(text, "/") // other programs end directories in one
+	path := strings.TrimSuffix(text, "/") // other programs write a slash after a directory
 	for name := range strings.SplitSeq(path, "/") {
 		if name == "" || name == "." || name == ".." {
 			return "", p.in.Fail(fmt.Sprintf("%.200q is not a path below the directory", text))

@@ -19,11 +19,11 @@ import (
 
 // History is one ascmhl directory.
 type History struct {
-	Path    string // of the directory that has the history, relative to the tree; "" for the tree
+	Path    string // path of the directory that has the history, relative to the tree; "" for the tree
 	Chain   []Link
 	Ignore  *Ignore // the patterns of the last generation
 	refer   []Reference
-	pending bool              // the chain still has its pending name: see appendLink
+	pending bool              // true if the chain still has its pending name: see appendLink
 	renames map[string]string // path in earlier generations → path in later ones
 	renamed int               // bytes of renames
 }
@@ -31,7 +31,7 @@ type History struct {
 // ChainError means that a history cannot be used: its files differ from those that its chain
 // lists, or contradict each other. Err is a *failure.RefusedError if one of them cannot be read.
 type ChainError struct {
-	Path string // of the file, or of the directory ascmhl
+	Path string // path of the file, or of the directory ascmhl
 	Err  error
 }
 
@@ -67,7 +67,7 @@ func isHistory(folder *fsys.Dir) (bool, error) {
 // Limits of the renamed paths of one history, because they are in memory.
 const (
 	maxRenames       = 1 << 18
-	maxRenamedLength = 64 << 20 // bytes of all of them
+	maxRenamedLength = 64 << 20 // bytes of all renamed paths
 )
 
 // load checks the history of a directory against its chain, and adds the entries of its
@@ -186,7 +186,7 @@ func (h *History) loadGeneration(folder *fsys.Dir, l Link, number int, into *rec
 			if len(renamed)+len(h.renames) == maxRenames {
 				return fmt.Errorf("its history has more than %d renamed paths", maxRenames)
 			}
-			now := h.now(listed.Path) // may be much longer
+			now := h.now(listed.Path) // an earlier path may be much shorter
 			if h.renamed += len(listed.Previous) + len(now); h.renamed > maxRenamedLength {
 				return fmt.Errorf("the renamed paths of its history have more than %d bytes", maxRenamedLength)
 			}

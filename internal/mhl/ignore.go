@@ -14,7 +14,7 @@ var defaultIgnore = []string{".DS_Store", Folder, Folder + "/"}
 // none.
 type Ignore struct {
 	patterns []string
-	rules    *filter.List // of the patterns that are not in paths
+	rules    *filter.List // rules of the patterns that are not in paths
 
 	// paths are those for which PatternFor has made a pattern, by their last names. There can
 	// be thousands, and rules compares a file with every pattern.
@@ -66,7 +66,7 @@ func (i *Ignore) Hides(path string, isDir bool) bool {
 	if i == nil || i.rules == nil {
 		return false
 	}
-	for end := 0; end < len(path) && len(i.paths) > 0; end++ { // at a slash
+	for end := 0; end < len(path) && len(i.paths) > 0; end++ { // one round for each slash
 		start := end
 		if n := strings.IndexByte(path[end:], '/'); n >= 0 {
 			end += n

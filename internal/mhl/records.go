@@ -14,10 +14,10 @@ import (
 
 // Record is the information of a tree's histories about one path.
 type Record struct {
-	Path  string // relative to the tree
+	Path  string // path relative to the tree
 	IsDir bool
 	Depth int     // number of directories between the tree and the history that lists it
-	Known []Known // of a file: the first usable hash of each algorithm, the oldest first
+	Known []Known // the first usable hash of each algorithm of a file, the oldest first
 }
 
 // Known is a hash that a file should have.
@@ -91,7 +91,7 @@ func (r *records) add(path string, l Listed, depth, generation int) error {
 func (r *records) each(yield func(*Record) error) error {
 	var (
 		current Record
-		path    string // of current, as it is sorted
+		path    string // path of current in the form in which it is sorted
 		any     bool
 		seen    = map[hash.Algorithm]string{} // the generation of each hash in current.Known
 	)

@@ -15,7 +15,7 @@ import (
 // paths. If several files have the same hash, it prefers one of the same base name. A
 // directory counts as renamed if a file in it is. Both paths of a directory end in a slash.
 func (t *Tree) Renames(entries Entries, computed []hash.Algorithm) (map[string]string, error) {
-	gone := map[string][]string{} // by a hash and its kind
+	gone := map[string][]string{} // earlier paths by a hash and its kind
 	goneDirs := map[string]bool{}
 	err := t.Compare(entries, computed, func(_ string, finding Finding, _ *manifest.Entry, r *Record) error {
 		if finding == Missing && r.IsDir {

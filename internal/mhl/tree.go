@@ -19,7 +19,7 @@ import (
 // Tree has the histories of a directory tree.
 type Tree struct {
 	root      *fsys.Dir
-	histories []*History // sorted by path
+	histories []*History // histories of the tree, sorted by path
 	records   *records
 }
 

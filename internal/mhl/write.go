@@ -22,14 +22,14 @@ type Creator struct {
 	Hostname          string
 	Tool, ToolVersion string
 	Authors           []Author
-	Location, Comment string // "" for none
+	Location, Comment string // texts about the place and the run; "" for none
 }
 
 // header is the part of a generation before its hashes.
 type header struct {
 	creator Creator
 	process Process
-	root    *dirDigests // nil for a partial generation
+	root    *dirDigests // hashes of the root; nil for a partial generation
 	ignore  []string
 }
 

@@ -32,7 +32,7 @@ import (
 
 // bagCheck is the state of the check of a bag. It needs 8 bytes of memory for each line.
 type bagCheck struct {
-	declared bag.Declared // zero if bagit.txt is not valid
+	declared bag.Declared // content of bagit.txt; zero if that is not valid
 	info     bag.Info
 	lists    []*bagList
 }
@@ -40,8 +40,8 @@ type bagCheck struct {
 // bagList is one manifest of a bag.
 type bagList struct {
 	from   *treeManifest
-	name   string // of the manifest
-	tag    bool   // it is a tag manifest
+	name   string // name of the manifest
+	tag    bool   // true for a tag manifest
 	listed lookup.Set
 }
 
@@ -119,7 +119,7 @@ func (t *tree) openBagLists() error {
 		payload = payload || !l.tag
 		t.bag.lists = append(t.bag.lists, l)
 	}
-	unknown := "" // a payload manifest
+	unknown := "" // name of a payload manifest with an unknown algorithm
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
 		s := string(name)
 		if _, _, known := manifest.Recognize(s); !known && (bag.IsPayloadManifest(s) || bag.IsTagManifest(s)) {
@@ -186,7 +186,7 @@ func (t *tree) findUnfinishedBag() error {
 func (b *bagCheck) note(j *job) {
 	j.each(func(p *part) {
 		i := slices.IndexFunc(b.lists, func(l *bagList) bool { return l.from == p.from })
-		if i < 0 || len(p.digests) == 0 { // another manifest, or no line
+		if i < 0 || len(p.digests) == 0 { // the line is of another manifest, or there is none
 			return
 		}
 		l, name := b.lists[i], j.meant
@@ -210,7 +210,7 @@ func (b *bagCheck) note(j *job) {
 // checkBag reports errors of the bag that do not concern single lines.
 func (r *run) checkBag(ctx context.Context, t *tree) {
 	b := t.bag
-	if b.declared == (bag.Declared{}) { // reported before
+	if b.declared == (bag.Declared{}) { // openBag has reported it
 		return
 	}
 	for _, l := range b.lists {
@@ -358,7 +358,7 @@ func (r *run) walkPayload(ctx context.Context, t *tree) (sum bag.Oxum, ok bool) 
 	v := &payloadVisitor{run: r, tree: t, find: fsys.NewFinder(t.root, 2), ok: true}
 	defer v.find.Close()
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
-	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{Workers: 1}) // in order
+	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{Workers: 1}) // one worker keeps the order
 	if !v.met && v.ok && ctx.Err() == nil {
 		r.bagResult(t, Invalid, bag.PayloadName, errors.New("the bag has no such directory"))
 	}
@@ -371,7 +371,7 @@ type payloadVisitor struct {
 	tree *tree
 	find *fsys.Finder
 	sum  bag.Oxum
-	met  bool // the payload directory exists
+	met  bool // true if the payload directory exists
 	ok   bool
 }
 
@@ -404,7 +404,7 @@ func (v *payloadVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		}
 	}
 	if err != nil || info.Kind != fsys.Regular {
-		return // if it is listed, its line was reported
+		return // the check of its line, if any, has reported it
 	}
 	v.sum.Files++
 	v.sum.Bytes += info.Size
@@ -415,7 +415,7 @@ func (v *payloadVisitor) Failed(d *walk.Dir, name string, err error) {
 	if name != "" {
 		file = d.Join(name)
 	}
-	if d.Parent == nil && name != bag.PayloadName { // not part of the payload
+	if d.Parent == nil && name != bag.PayloadName { // the directory is not part of the payload
 		return
 	}
 	v.ok = false

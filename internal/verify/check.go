@@ -22,24 +22,24 @@ type job struct {
 	parts   []*part
 
 	meant  string // the spelling of the file that was found; "" if there is none or it is refused
-	read   bool   // to the end
-	bytes  int64  // if it was read
-	size   int64  // of the file, if it was read
+	read   bool   // true if the file was read to the end
+	bytes  int64  // number of bytes, if the file was read
+	size   int64  // size of the file, if it was read
 	mtime  fsys.Time
-	cached bool // it was perhaps read from memory and not from the device
+	cached bool // true if perhaps memory and not the device was read
 }
 
 // part is one entry of a manifest that waits for its verdict, or another result with a
 // place in the order of reports.
 type part struct {
-	number int64 // in the order of the manifests
+	number int64 // place in the order of the manifests
 	from   *treeManifest
 	expectation
 
-	algorithm hash.Algorithm // of the first digest, or of the one that is wrong
+	algorithm hash.Algorithm // algorithm of the first digest, or of the one that is wrong
 	verdict   Verdict
 	err       error
-	silent    bool // there is nothing to report: the part only has a number, or the run was stopped before it
+	silent    bool // true if there is nothing to report: no line, or a run that was stopped before it
 }
 
 // worker does jobs one after the other.
@@ -47,7 +47,7 @@ type worker struct {
 	run  *run
 	tree *tree // the tree that look opens files in
 	look *fsys.Finder
-	sets map[string]*digests // by the names of their algorithms
+	sets map[string]*digests // digests by the names of their algorithms
 
 	shown *counters.Worker
 }

@@ -66,7 +66,7 @@ const maxShared = 1000
 func (s *treeManifest) readLines(ctx context.Context, later []*treeManifest, isFull func() bool, send func(*job)) (index int64, err error) {
 	var j *job
 	defer func() {
-		s.ahead.in = nil // and its buffer
+		s.ahead.in = nil // its buffer is not needed any more
 		if j != nil {
 			send(j)
 		}
@@ -114,9 +114,9 @@ func (s *treeManifest) part(index int64, x expectation) *part {
 type lookahead struct {
 	in    *lines
 	line  expectation // the next line
-	index int64       // its index
+	index int64       // index of the next line
 	ended bool
-	taken []uint64 // by index
+	taken []uint64 // a bit for each line that a job has, by index
 }
 
 func (a *lookahead) took(index int64) bool {
@@ -153,5 +153,5 @@ func (a *lookahead) advance(lines int64) {
 		}
 		// The error occurs again when this manifest is the current one.
 	}
-	a.ended, a.in = true, nil // and its buffer
+	a.ended, a.in = true, nil // its buffer is not needed any more
 }

@@ -18,7 +18,7 @@ type lines struct {
 	*manifest.Reader
 	from    *treeManifest
 	foreign []int // numbers of entries with an unknown algorithm, or a digest of a wrong length; at most maxNumbers
-	count   int64 // of those
+	count   int64 // number of entries that foreign describes
 	leftOut int64 // lines that the filters leave out
 }
 

@@ -25,18 +25,18 @@ import (
 
 // tree is a directory to check.
 type tree struct {
-	given     string // as the user gave it, or the directory of the manifest that the user gave
+	given     string // path as the user gave it, or the directory of the manifest that the user gave
 	root      *fsys.Dir
 	info      fsys.Info
 	manifests []*treeManifest
-	ids       map[fsys.ID]bool       // of the manifests, and of those that cannot be read
-	first     int64                  // the number of the first report about it
-	signs     []incomplete.Sign      // of an unfinished copy
+	ids       map[fsys.ID]bool       // ids of the manifests, and of those that cannot be read
+	first     int64                  // number of the first report about the tree
+	signs     []incomplete.Sign      // signs of an unfinished copy
 	notes     []note                 // reports that come before all others
-	selects   func(path string) bool // whether the filters want a line
+	selects   func(path string) bool // reports whether the filters want a line
 	listed    *lookup.Set            // the paths that the manifests mean; nil if no check needs them
-	bag       *bagCheck              // nil if it is not a bag, or is not checked completely
-	history   *mhl.Tree              // nil without one
+	bag       *bagCheck              // check of the bag; nil if there is no bag, or only lines are checked
+	history   *mhl.Tree              // ASC MHL history; nil if there is none
 }
 
 // note is a report that is not about a line.
@@ -49,21 +49,21 @@ type note struct {
 // treeManifest is a manifest of one tree.
 type treeManifest struct {
 	tree      *tree
-	shown     string // as a user would write it
+	shown     string // path as a user would write it
 	format    manifest.Format
-	algorithm hash.Algorithm // of untagged lines; "" if only their length shows it
+	algorithm hash.Algorithm // algorithm of untagged lines; "" if only their length shows it
 	in        io.ReaderAt
 	size      int64
-	file      *fsys.File // to close, perhaps nil; the run closes it if it is for all trees
-	id        fsys.ID    // zero if it is not a file of a tree
+	file      *fsys.File // file to close, perhaps nil; the run closes a file that is for all trees
+	id        fsys.ID    // identity of the file; zero if it is not in a tree
 	lines     int64
 	first     int64 // number of the first line in the order of all reports
 	ignored   int64 // lines with a missing file that Options.IgnoreMissing suppresses
 	ahead     lookahead
 
-	found     bool      // in the root of the tree; the user did not name it
-	isHistory bool      // its lines come from an ASC MHL history, which has neither name nor end in common with a file
-	temp      io.Closer // of in, perhaps nil
+	found     bool      // true if it was found in the root of the tree, and the user did not name it
+	isHistory bool      // true if its lines come from an ASC MHL history; the name of a file shows nothing then
+	temp      io.Closer // temporary behind in, perhaps nil
 }
 
 func (s *treeManifest) close() {
@@ -380,5 +380,5 @@ type expectation struct {
 	path    string
 	literal string          // a second spelling of path, or ""
 	digests []hash.Expected // empty if only the size is listed
-	size    int64           // in bytes; -1 if it is not listed
+	size    int64           // size in bytes; -1 if it is not listed
 }

@@ -30,14 +30,14 @@ func heldLimit() int {
 // One goroutine uses all methods except wait and isFull.
 type order struct {
 	next    int64           // the first number that is not finished
-	bits    []uint64        // finished, by number
+	bits    []uint64        // a bit for each finished number
 	waiting map[int64]*part // results to report that wait for earlier ones
-	limit   int             // of the memory of waiting, in bytes
+	limit   int             // limit of the memory of waiting, in bytes
 
 	mu struct {
 		sync.Mutex
 		changed *sync.Cond
-		next    int64 // as above
+		next    int64 // a copy of next for other goroutines
 		held    int   // memory of waiting, in bytes
 	}
 }

@@ -11,7 +11,7 @@ import (
 func (r *run) scan(ctx context.Context) (complete bool) {
 	for _, t := range r.trees {
 		look := fsys.NewFinder(t.root, min(max(fsys.OpenLimit()/16, 1), 16))
-		manifests := make([]*treeManifest, len(t.manifests)) // each with a separate lookahead
+		manifests := make([]*treeManifest, len(t.manifests)) // manifests with separate lookaheads
 		for i, s := range t.manifests {
 			manifests[i] = &treeManifest{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}
 		}

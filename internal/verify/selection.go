@@ -15,7 +15,7 @@ func (o *Options) selects(name string) bool {
 		name = withSlashes(name)
 	}
 	name = strings.TrimLeft(path.Clean(name), "/")
-	if name == "" { // "/"; refused later
+	if name == "" { // the name is "/", which is refused later
 		return true
 	}
 	only := o.Only.Root()

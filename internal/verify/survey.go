@@ -69,7 +69,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 			return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
 		}
 		if first := t.notes[0]; first.verdict == Failure && first.path != filepath.Base(t.manifests[0].shown) {
-			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // it cannot be read
+			return failure.Refuse("%s: %s", quote.Name(filepath.Join(t.given, first.path)), first.err) // an unreadable manifest
 		}
 		return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
 	}

@@ -32,7 +32,7 @@ func (r *run) findUnlisted(ctx context.Context, t *tree) {
 	}
 	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, &unlistedVisitor{r, t}), walk.Options{
-		Workers: 1, // in order
+		Workers: 1, // One worker keeps the order.
 		Filter:  r.opts.Filter,
 		Only:    r.opts.Only,
 	})

@@ -28,11 +28,11 @@ import (
 // Options say which trees to check, and how.
 type Options struct {
 	Paths    []string  // directories, and manifests whose directories are checked, as the user gave them; at least one
-	Manifest string    // one for all Paths, which are then directories; "-" for Stdin; "" to search for manifests in each
+	Manifest string    // one manifest for all Paths, which are then directories; "-" for Stdin; "" to search in each
 	Stdin    io.Reader // for Manifest "-"
 
-	Filter *filter.List // of the lines to check; nil for every line
-	Only   *filter.Only // nil for every line
+	Filter *filter.List // a choice of the lines to check; nil for every line
+	Only   *filter.Only // a choice of the lines to check; nil for every line
 
 	Cache         pipe.CacheMode
 	ConvertPaths  bool // try names with "\" as names with "/" if they do not exist
@@ -59,16 +59,16 @@ type Options struct {
 
 // Checked is a file of the manifests, with all lines that list it.
 type Checked struct {
-	Dir   string // as in Result
-	Path  string // as in Result, of the first line
-	Size  int64  // -1 if it was not read
+	Dir   string // directory in the form of Result.Dir
+	Path  string // path in the form of Result.Path, of the first line
+	Size  int64  // size in bytes; -1 if the file was not read
 	Mtime fsys.Time
 	Lines []CheckedLine
 }
 
 // CheckedLine is the result of one line of a manifest.
 type CheckedLine struct {
-	Digests []hash.Expected // empty if the line lists only the size
+	Digests []hash.Expected // listed digests; none if the line lists only the size
 	Verdict Verdict
 }
 
@@ -77,35 +77,35 @@ type Verdict uint8
 
 // The verdicts.
 const (
-	Match      Verdict = iota // reported only with Options.Verbose
-	Mismatch                  // the content has another digest or size
-	Missing                   // the file does not exist
-	Unreadable                // the file cannot be opened or read, or is refused; Err says why
-	Unlisted                  // a file that no manifest lists
-	Warning                   // not about a file: Err is the text, Path its subject, perhaps ""
-	Failure                   // not about a line, but a part of the check failed: Err is the text
-	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do
-	Invalid                   // Path is the reason why the directory is not a valid bag; Err describes it
+	Match      Verdict = iota // The content is as listed; only Options.Verbose reports it.
+	Mismatch                  // The content has another digest or size.
+	Missing                   // The file does not exist.
+	Unreadable                // The file cannot be opened or read, or is refused; Err says why.
+	Unlisted                  // No manifest lists the file.
+	Warning                   // The warning is not about a file: Err is the text, Path its subject, perhaps "".
+	Failure                   // A part of the check failed that is not about one line: Err is the text.
+	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do.
+	Invalid                   // Path is the reason why the directory is not a valid bag; Err describes it.
 )
 
 // Result is one report.
 type Result struct {
 	Verdict   Verdict
-	Dir       string         // as the user gave it, or the directory of the manifest that the user gave
-	Manifest  string         // as a user would write it; "" for Unlisted
-	Path      string         // as the manifest has it, raw bytes; relative to Dir; "" for Dir
-	Algorithm hash.Algorithm // of the line, or of its digest that does not match; "" if the size decides
+	Dir       string         // path as the user gave it, or the directory of the manifest that the user gave
+	Manifest  string         // path as a user would write it; "" for Unlisted
+	Path      string         // path in the manifest, raw bytes; relative to Dir; "" for Dir
+	Algorithm hash.Algorithm // algorithm of the line, or of its digest that does not match; "" if the size decides
 	Err       error
 }
 
 // Summary has the results of a check. Matches, Mismatches, Missing and Errors count lines
 // of manifests; several may list one file.
 type Summary struct {
-	Files      int64 // read to the end; a file that was read twice counts twice
-	Bytes      int64 // of those
+	Files      int64 // files that were read to the end; a file that was read twice counts twice
+	Bytes      int64 // size of those files
 	Matches    int64
 	SizeOnly   int64 // the part of Matches that lists a size and no digest
-	Mismatches int64 // includes the errors of a bag
+	Mismatches int64 // number of wrong lines and of errors of a bag
 	Missing    int64
 	Errors     int64 // unreadable or refused files, and directories that could not be listed
 	Unlisted   int64
@@ -114,15 +114,15 @@ type Summary struct {
 	LeftOut    int64 // lines that the filters leave out
 	Warnings   int64
 	Cached     int64         // the part of Files that was perhaps read from memory and not from the device
-	Elapsed    time.Duration // since the manifests were read, which may come from another program
+	Elapsed    time.Duration // time since the manifests were read, which may come from another program
 	Manifests  []ManifestSummary
 }
 
 // ManifestSummary describes one manifest that was used.
 type ManifestSummary struct {
-	Path      string // as a user would write it
+	Path      string // path as a user would write it
 	Dir       string
-	Algorithm string // "" if each line names its own
+	Algorithm string // name of the algorithm; "" if each line names its own
 	Lines     int64  // well-formed lines
 }
 
@@ -177,7 +177,7 @@ type run struct {
 	opts     *Options
 	counters *counters.Set
 	named    treeManifest // the open manifest for all trees
-	within   bool         // the manifest is below each tree, not in the current directory
+	within   bool         // true if the manifest is below each tree, not in the current directory
 	trees    []*tree
 	summary  *Summary
 

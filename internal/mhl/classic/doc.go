@@ -25,8 +25,8 @@ const Extension = ".mhl"
 
 // An Entry is the information of a list about one file.
 type Entry struct {
-	Path string // with "/" between names; relative, and without ".." elements
-	Size int64  // in bytes; -1 if the list does not say
+	Path string // relative path with "/" between names and without ".." elements
+	Size int64  // size in bytes; -1 if the list does not say
 
 	// Digests are those of known kinds, in the order of the list.
 	Digests []hash.Expected
@@ -34,7 +34,7 @@ type Entry struct {
 	// SizeOnly says that the list has the kind null: the size is all that it lists.
 	SizeOnly bool
 
-	Line   int   // of the document, from 1
+	Line   int   // line of the document, counted from 1
 	Offset int64 // of the entry's first byte in the document
 }
 
@@ -42,9 +42,9 @@ type Entry struct {
 type kind struct {
 	element   string
 	algorithm hash.Algorithm
-	decimal   bool // the digest is a decimal number
-	anyOrder  bool // the bytes may be in the opposite order
-	written   bool // this kind is written for the algorithm
+	decimal   bool // true if the digest is a decimal number
+	anyOrder  bool // true if the bytes may be in the opposite order
+	written   bool // true if Sealift writes this kind for the algorithm
 }
 
 // kinds are the kinds of digests, those that are written in the order in which they are offered.

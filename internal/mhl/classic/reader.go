@@ -22,7 +22,7 @@ const maxDigests = 16
 // Reader returns the entries of a list one by one. One goroutine uses it.
 type Reader struct {
 	xml    *safexml.Reader
-	inside bool // the outermost element has begun
+	inside bool // true after the beginning of the outermost element
 }
 
 // NewReader returns a Reader of the list in r. It reads ahead, and does not close r.

@@ -13,7 +13,7 @@ import (
 
 // Creator is what a list says about its origin.
 type Creator struct {
-	Name     string // of the person; may be ""
+	Name     string // name of the person; may be ""
 	User     string // the login name
 	Host     string
 	Tool     string // the program and its version
@@ -24,10 +24,10 @@ type Creator struct {
 // Writer writes a list, entry by entry.
 type Writer struct {
 	out      *bufio.Writer
-	elements []string // for each hash
+	elements []string // names of the elements, one for each hash
 	hashes   []hash.Algorithm
-	date     string // of each digest
-	text     []byte // buffer
+	date     string // date of each digest
+	text     []byte // a buffer for the text of an element
 }
 
 // NewWriter writes the beginning of a list of digests of the hashes to out, which it

@@ -15,10 +15,10 @@ type input struct {
 	src      *bufio.Reader
 	limits   Limits
 	read     int64 // bytes that the decoder has got
-	tokenEnd int64 // where the current token is too long
+	tokenEnd int64 // offset at which the current token is too long
 	skipped  int64 // bytes of the byte order mark
 	begun    bool
-	err      error // of src, other than io.EOF
+	err      error // error of src other than io.EOF
 }
 
 // A limitError says that a document is beyond a limit or in another encoding.

@@ -14,10 +14,10 @@ import (
 
 // Limits bound a document. A field that is 0 has the value of DefaultLimits.
 type Limits struct {
-	Bytes      int64 // of the document
-	Depth      int   // of elements within elements
+	Bytes      int64 // size of the document, in bytes
+	Depth      int   // depth of elements within elements
 	Token      int   // bytes of a tag with its attributes, of a text, or of a comment
-	Attributes int   // of one element
+	Attributes int   // number of attributes of one element
 }
 
 // DefaultLimits fit lists of files. A path of 64 KiB, of which each byte is escaped with
@@ -43,7 +43,7 @@ func (l Limits) orDefaults() Limits {
 // An Error says what is wrong with a document. Errors of the underlying reader are
 // returned as they are and not as an Error.
 type Error struct {
-	Line int // counted from 1
+	Line int // number of the line, counted from 1
 	Why  string
 }
 
@@ -55,8 +55,8 @@ type Reader struct {
 	decoder *xml.Decoder
 	limits  Limits
 	depth   int
-	started bool // the root element
-	decided bool // whether there is an XML declaration
+	started bool // true after the beginning of the root element
+	decided bool // true once it is clear whether there is an XML declaration
 	err     error
 }
 
