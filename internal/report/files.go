@@ -11,18 +11,18 @@ import (
 // tree of any size.
 const (
 	maxFiles     = 50_000   // entries that a page lists; a browser cannot show more
-	maxFileBytes = 10 << 20 // of their names and digests: 200 bytes for each entry
+	maxFileBytes = 10 << 20 // bytes of names and digests: 200 for each entry
 	chunkSize    = 256 << 10
 )
 
 // File is one entry of a tree.
 type File struct {
 	Path    string
-	Kind    string // "" for a regular file, otherwise the type
+	Kind    string // type of the entry; "" for a regular file
 	Size    int64  // bytes; -1 if unknown
 	Mtime   time.Time
-	Digests [][]byte // one for each of Page.Digests, nil where there is none
-	Results []string // one for each destination, or one for all; "" where there is none
+	Digests [][]byte // digests in the order of Page.Digests, nil where there is none
+	Results []string // results, one for each destination, or one for all; "" where there is none
 }
 
 // Files collects the entries of a run, in any order, and counts them. It keeps their
@@ -33,13 +33,13 @@ type Files struct {
 
 	begun  time.Time
 	files  int64 // entries added
-	full   bool  // there were too many to list; no record is kept
+	full   bool  // true if there were too many to list; no record is kept
 	kept   int64 // bytes in chunks
 	chunks [][]byte
 	index  []location
 
 	texts   []string         // the texts of results
-	textIDs map[string]uint8 // their indexes
+	textIDs map[string]uint8 // indexes of the texts
 }
 
 // location is where the record of an entry begins.

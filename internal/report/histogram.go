@@ -66,7 +66,7 @@ type bar struct {
 	Label string
 	Files int64
 	Bytes int64
-	Part  float64 // of the longest bar, in percent
+	Part  float64 // percentage of the longest bar
 }
 
 // bars returns the rows from the first class with a file to the last.

@@ -24,7 +24,7 @@ const (
 
 // Place is the path of a report to write.
 type Place struct {
-	Path string // as the user gave it
+	Path string // path in the form in which the user gave it
 
 	fs        *fsys.FS
 	dir, name string

@@ -20,26 +20,26 @@ type plot struct {
 	Lines  []plotLine
 	Bands  []band
 	X, Y   []axisTick
-	Phases string // with their times
+	Phases string // names of the phases with their times
 }
 
 const plotScale = 1000
 
 type plotLine struct {
-	Name   string // quoted for the page
-	Style  int    // from 1
+	Name   string // name of the series, quoted for the page
+	Style  int    // number of the style, counted from 1
 	Points string
-	Speed  string // in words
+	Speed  string // speeds in words
 }
 
 type band struct {
-	X, Width string // in percent
-	Name     string // "" if there is no space for it
+	X, Width string // place in percent
+	Name     string // name of the phase; "" if there is no space for it
 	Shaded   bool
 }
 
 type axisTick struct {
-	At   string // in percent
+	At   string // place in percent
 	Text string
 }
 

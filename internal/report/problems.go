@@ -2,17 +2,17 @@ package report
 
 // Limits of the list of problems.
 const (
-	maxGroups       = 200     // causes; further ones share a group for each kind
-	maxProblemPaths = 10_000  // paths that are listed, of all groups; the others are counted
-	maxProblemBytes = 2 << 20 // of these paths
+	maxGroups       = 200     // number of causes; further ones share a group for each kind
+	maxProblemPaths = 10_000  // number of listed paths of all groups; the others are counted
+	maxProblemBytes = 2 << 20 // length of the listed paths in bytes
 )
 
 // Problem is one failure, or an event that a person should know about.
 type Problem struct {
 	Kind   string // "failure", "mismatch", "conflict", "warning"
-	Path   string // "" if it does not concern an entry
+	Path   string // path of the entry; "" if the problem does not concern one
 	Target string // the destination or the tree concerned; "" for the source or all
-	Cause  string // the part that it has in common with others: the stage and the error
+	Cause  string // the text that problems can have in common: the stage and the error
 	Note   string // the details of this problem; may be ""
 }
 
@@ -30,7 +30,7 @@ type groupKey struct{ kind, target, cause string }
 type Group struct {
 	Kind, Target, Cause string
 	Count               int64
-	Paths               []ProblemPath // at most Count
+	Paths               []ProblemPath // the first paths, at most Count
 }
 
 // ProblemPath is one path of a group.

@@ -15,16 +15,16 @@ import (
 // Page is the content of a report.
 type Page struct {
 	Command string    // "copy" or "merge", for example
-	Name    string    // of the report's file, for the foot of each sheet of paper
-	Begun   time.Time // its zone is that of all times on the page
+	Name    string    // name of the report's file, for the foot of each sheet of paper
+	Begun   time.Time // time of the start; its zone is that of all times on the page
 	Verdict string    // one sentence; names in it are quoted
-	Good    bool      // the verdict is good
+	Good    bool      // true if the verdict is good
 	Job     []Fact
 	Totals  []Fact
-	Trees   []Tree // the source first
+	Trees   []Tree // trees, the source first
 	Samples *Samples
 	Shares  []Share // the places that the run waited for, the largest share first
-	Shards  *Shards // of a merge; nil otherwise
+	Shards  *Shards // shards of a merge; nil otherwise
 	Files   *Files
 	// Problems come in the order of their first reports.
 	Problems *Problems
@@ -41,15 +41,15 @@ type Page struct {
 // number with the JSON output: Key is its path there, and Value its value there.
 type Fact struct {
 	Label, Text string
-	Key, Value  string   // both empty, or neither
-	Name        bool     // the text is a name or a digest
+	Key, Value  string   // texts for programs; both empty, or neither
+	Name        bool     // true if the text is a name or a digest
 	Words       []string // words of a command line, instead of Text; lines break between them
-	Bad         bool     // the text reports a problem
+	Bad         bool     // true if the text reports a problem
 }
 
 // Tree is the source or a destination.
 type Tree struct {
-	Role  string // "Source"
+	Role  string // a title: "Source"
 	Path  string
 	Facts []Fact
 }
@@ -57,5 +57,5 @@ type Tree struct {
 // Share is the part of the time of a run in which it has waited for a place.
 type Share struct {
 	Place string
-	Part  float64 // from 0 to 1
+	Part  float64 // a fraction from 0 to 1
 }

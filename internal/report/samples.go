@@ -5,11 +5,11 @@ import (
 )
 
 const (
-	drawnPoints = 120                   // of each line at most; more are noise
-	leastPoints = 4                     // fewer do not make a picture
-	maxPoints   = 480                   // that are kept
-	FirstStep   = 50 * time.Millisecond // between two samples, at first
-	leastSpell  = time.Second           // a shorter one does not show the speed of a device
+	drawnPoints = 120                   // largest number of points of a line; more are noise
+	leastPoints = 4                     // least number of points; fewer do not make a picture
+	maxPoints   = 480                   // largest number of points in memory
+	FirstStep   = 50 * time.Millisecond // time between the first samples
+	leastSpell  = time.Second           // least length of a spell; a shorter one does not show the speed of a device
 	// leastSpells is the least length of a run in spells. In a shorter run, the slowest
 	// speed is hardly different from the average.
 	leastSpells = 3
@@ -20,12 +20,12 @@ const (
 // uses it at a time.
 type Samples struct {
 	names  []string
-	step   time.Duration // between two samples
+	step   time.Duration // time between two samples
 	ends   []time.Duration
-	bytes  []int64 // of each sample, those of all series
+	bytes  []int64 // bytes of each series in each sample
 	phases []phase
 	taken  time.Duration // the end of the last sample
-	rest   []int64       // bytes since then
+	rest   []int64       // bytes after the last sample
 }
 
 // phase is the activity of the run from a moment on.
@@ -97,10 +97,10 @@ func (s *Samples) rate(series, i int) float64 {
 
 // Speed describes a series over a run.
 type Speed struct {
-	Average float64       // bytes per second, while it moved
-	Slowest float64       // bytes per second, in the slowest spell; -1 if the run was too short
-	Spell   time.Duration // the length of that
-	At      time.Duration // the beginning of that
+	Average float64       // bytes per second while the series moved
+	Slowest float64       // bytes per second in the slowest spell; -1 if the run was too short
+	Spell   time.Duration // length of the slowest spell
+	At      time.Duration // beginning of the slowest spell
 }
 
 // Speed returns the speeds of a series, from its first byte to its last. ok is false if

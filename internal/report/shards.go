@@ -17,21 +17,21 @@ const leastBar = 0.004
 // Shard is the result of one shard of a planned copy.
 type Shard struct {
 	Index    int
-	State    string // "finished"
+	State    string // state in words: "finished"
 	Attempts int
-	Failures int64 // mismatches included
+	Failures int64 // number of failures and mismatches
 
 	// These are those of the task that finished the shard. If it is not finished, Begun is zero.
 	Files, Bytes int64
-	Begun, Ended time.Time // by the clock of the machine of that task
-	Time         string    // between them, for people
+	Begun, Ended time.Time // times by the clock of the machine of that task
+	Time         string    // time between them, for people
 }
 
 // Shards collects the shards of a planned copy. It keeps those that the page shows: unfinished ones
 // and those that took longest.
 type Shards struct {
 	count int
-	kept  []Shard // the first to show first
+	kept  []Shard // shards to show, the first one first
 	// first and last are when the first task began and the last one ended.
 	first, last time.Time
 }
@@ -81,7 +81,7 @@ type shardRow struct {
 	Shard
 
 	BegunAt, Rate string
-	X, Width      string // of the bar, in percent; Width is "" if there is none
+	X, Width      string // place of the bar in percent; Width is "" if there is none
 }
 
 // view returns nil if there are no shards.

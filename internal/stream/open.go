@@ -186,7 +186,7 @@ func (r *run) position() error {
 	}
 	r.in.off = in.Start
 	switch {
-	case in.Seeks && in.Size > 0: // files in /proc have the size 0
+	case in.Seeks && in.Size > 0: // a size of 0 shows nothing: files in /proc have it
 		if r.in.off += r.skip; r.skip > 0 && r.in.off > in.Size {
 			return r.skippedTooFar(in.Size - in.Start)
 		}
@@ -209,7 +209,7 @@ func (o *output) place(seek int64) error {
 		if seek > 0 && !s.Skip(seek) {
 			return cannotSeek(o.name)
 		}
-		o.base = max(s.Size, 0) // the end of the file, if it is appended to
+		o.base = max(s.Size, 0) // appending begins at the end of the file
 		return nil
 	case seek > math.MaxInt64-s.Start:
 		return failure.Refuse("%s: --seek leads beyond what 64 bits can count", quote.Name(o.name))

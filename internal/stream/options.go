@@ -16,8 +16,8 @@ const DefaultBlockSize = 128 << 10
 
 // Options describe the input, the outputs, and how to copy.
 type Options struct {
-	Input   string   // as the user named it; "-" for Stdin
-	Outputs []string // as the user named them; "-" for Stdout; at least one
+	Input   string   // name that the user gave; "-" for Stdin
+	Outputs []string // names that the user gave; "-" for Stdout; at least one
 	Stdin   *os.File
 	Stdout  *os.File
 
@@ -36,7 +36,7 @@ type Options struct {
 	Cache          pipe.CacheMode
 
 	Hashes   []hash.Algorithm
-	Manifest string // the file to write, as the user named it; see catalog.File; "" for none
+	Manifest string // path of the file to write, as the user named it; see catalog.File; "" for none
 
 	BytesPerSecond int64 // 0 for no limit
 
@@ -79,19 +79,19 @@ type Records struct {
 type Summary struct {
 	In       Records
 	Outputs  []Written
-	Bytes    int64 // written to the output that got the most
+	Bytes    int64 // number of bytes of the output that got the most
 	Elapsed  time.Duration
-	Complete bool // the input was read to its end, or to Options.Count
+	Complete bool // true if the input was read to its end, or to Options.Count
 	Digests  hash.Digests
-	Errors   int64  // each was reported
-	Manifest string // as the user named it; "" if none was written
-	Lines    int    // of the manifest
+	Errors   int64  // number of reported errors
+	Manifest string // path as the user named it; "" if none was written
+	Lines    int    // number of lines of the manifest
 	Dropped  int    // lines of the previous manifest for files that are gone or were changed
 }
 
 // Written describes how much an output got.
 type Written struct {
-	Name    string // as the user named it
+	Name    string // name that the user gave
 	Records Records
 	Bytes   int64
 }

@@ -15,22 +15,22 @@ import (
 // is closed.
 type output struct {
 	run       *run
-	name      string // as the user named it
+	name      string // name that the user gave
 	to        *fsys.Stream
-	created   bool // by this run
+	created   bool // true if this run has created the file
 	truncates bool
 	sparse    bool
 	base      int64 // offset of the stream's first byte in the file
 	oldEnd    int64 // end of the old content in the file; zeros after it need not be written
-	end       int64 // end of the last byte that was written, and is no hole
+	end       int64 // end of the last written byte that is not in a hole
 
-	written int64   // bytes of the stream, holes included
-	records Records // where the stream is taken by record
+	written int64   // length of the written stream, holes included
+	records Records // count of records where the device has them
 	behind  *pipe.Behind
 	device  *pipe.Device
 	closed  bool
 	failed  bool
-	listed  bool // it holds the stream and nothing else
+	listed  bool // true if the file holds the stream and nothing else
 
 	mu struct {
 		sync.Mutex
@@ -146,7 +146,7 @@ func (o *output) flush() error {
 	if err == nil && o.syncs() {
 		err = o.to.Sync()
 		if fsys.Unsupported(err) || fsys.InvalidArgument(err) {
-			err = nil // the file is on no device, as in /proc
+			err = nil // a file in /proc, for example, is on no device
 		}
 	}
 	if err == nil && o.created && o.syncs() {

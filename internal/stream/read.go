@@ -14,8 +14,8 @@ import (
 type input struct {
 	*fsys.Stream
 	run    *run
-	off    int64 // of the next byte; it has an effect if the input seeks
-	total  int64 // bytes that were read and sent
+	off    int64 // offset of the next byte; it has an effect if the input seeks
+	total  int64 // number of bytes that were read and sent
 	direct directMode
 	evict  *pipe.Eviction
 }

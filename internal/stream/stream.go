@@ -41,22 +41,22 @@ type run struct {
 	in         input
 	outputs    []*output
 	limit      int64 // bytes to read; -1 for all
-	left       int64 // of them
-	skip, seek int64 // bytes
-	unit       int   // bytes of a buffer
-	byRecord   bool  // a buffer is a record
+	left       int64 // rest of the limit
+	skip, seek int64 // offsets in bytes
+	unit       int   // size of a buffer in bytes
+	byRecord   bool  // true if each buffer is a record
 	pipe       *pipe.Pipe
 	set        *hash.Set
 	devices    []pipe.Gauged // devices of the outputs whose unwritten data is limited
 	gauge      *pipe.Gauge
-	manifest   *catalog.File     // nil for none
-	builder    *manifest.Builder // of the manifest
+	manifest   *catalog.File     // manifest to write; nil for none
+	builder    *manifest.Builder // builder of the manifest
 	listed     record.Written    // the manifest, if it was written
 	errors     atomic.Int64
 	noDirect   sync.Once
 	drops      bool
-	records    Records // read
-	complete   bool    // the input was read to its end, or to Options.Count
+	records    Records // number of records of the input
+	complete   bool    // true if the input was read to its end, or to Options.Count
 }
 
 // Run copies as o says and reports through o.Report and c. The error is a
@@ -223,7 +223,7 @@ func (r *run) move() error {
 	}
 	flow := r.pipe.Flow(r.set, outputs, sequential)
 	defer flow.Close()
-	records := int64(-1) // of a device that keeps them
+	records := int64(-1) // number of records to read from a device that keeps them; -1 for all
 	if r.in.Records && r.opts.Count != nil && !r.opts.Count.Bytes {
 		records = r.opts.Count.N
 	}

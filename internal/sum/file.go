@@ -116,7 +116,7 @@ func (r *run) stream(ctx context.Context, j job, in io.ReadCloser, err error, se
 	defer in.Close() //nolint:errcheck // it was only read
 	b, err := r.pipe.Pool.Get(ctx)
 	if err != nil {
-		return // stopped
+		return // the run was stopped
 	}
 	defer b.Release()
 	set.Reset()
@@ -127,7 +127,7 @@ func (r *run) stream(ctx context.Context, j job, in io.ReadCloser, err error, se
 		total += int64(n)
 		r.counters.Bytes.Add(int64(n))
 		if r.pipe.Pace(ctx, n, nil) != nil {
-			return // stopped
+			return // the run was stopped
 		}
 		if errors.Is(err, io.EOF) {
 			r.results <- result{name: j.name, digests: set.Digests(), bytes: total}

@@ -32,7 +32,7 @@ type history struct {
 	root   *fsys.Dir
 	tree   *mhl.Tree
 	added  []string     // patterns of this run
-	ignore *mhl.Ignore  // matches the same patterns
+	ignore *mhl.Ignore  // rules of the same patterns
 	others int          // number of entries that have a separate pattern
 	own    string       // the path of Options.Manifest in the tree; "" outside
 	hidden atomic.Int64 // files that the patterns leave out
@@ -58,7 +58,7 @@ func (r *run) openHistory(args []argument) (err error) {
 	if !isTree(args) {
 		return failure.Refuse("--mhl needs one directory, which gets the history")
 	}
-	if err := extsort.CheckTemp(); err != nil { // write would fail when everything is hashed
+	if err := extsort.CheckTemp(); err != nil { // writing would fail after everything was hashed
 		r.report(Event{Warning: true, Err: fmt.Errorf("a history of thousands of files needs a %w", err)})
 	}
 	h := &history{opts: r.opts.MHL, given: args[0].given, added: r.opts.MHL.Ignore}

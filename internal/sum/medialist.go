@@ -17,7 +17,7 @@ import (
 
 // MediaList requests a media hash list of a directory.
 type MediaList struct {
-	Creator classic.Creator // without the times
+	Creator classic.Creator // texts of the list without the times
 	Hashes  []hash.Algorithm
 }
 

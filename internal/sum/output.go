@@ -16,8 +16,8 @@ import (
 // output writes the lines to Options.Out or to a manifest, and the media hash list.
 type output struct {
 	fs   *fsys.FS
-	file *catalog.File // nil without one
-	list *mediaList    // nil without one
+	file *catalog.File // manifest to write; nil without one
+	list *mediaList    // media hash list to write; nil without one
 	out  fsys.ID       // the file that Options.Out writes to; zero if it is not a file
 }
 
@@ -48,7 +48,7 @@ func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) 
 	var err error
 	o.file, err = catalog.OpenFile(catalog.FileOptions{
 		FS: r.opts.FS, Path: r.opts.Manifest, Base: base, Hashes: r.opts.Hashes, Builder: r.builder, Format: r.format,
-		Omit: func(path string) bool { return strings.HasSuffix(path, "/") }, // a directory, for the history
+		Omit: func(path string) bool { return strings.HasSuffix(path, "/") }, // directories are only for the history
 		Hint: "choose another name, or leave --manifest out to print the lines",
 	})
 	return o, err

@@ -22,7 +22,7 @@ func (r *run) scan(ctx context.Context, args []argument) (complete bool) {
 		counter := walk.Counter{Counters: c, Times: 1}
 		o := walk.Options{Workers: 1, SkipReserved: func(*walk.Dir, string) {}, Found: counter.Found}
 		if r.walk(ctx, r.handles[1], a, counter, o) != nil {
-			return false // the hashing will report it
+			return false // the worker that hashes the file reports the error
 		}
 	}
 	return true

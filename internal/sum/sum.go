@@ -31,7 +31,7 @@ import (
 // Options say which files to hash, and how to write the lines.
 type Options struct {
 	Paths  []string         // directories and files as the user gave them, "-" for Stdin; at least one
-	Hashes []hash.Algorithm // of lines: at least one; several need Tag
+	Hashes []hash.Algorithm // algorithms of the lines: at least one; several need Tag
 	Tag    bool             // lines of BSD's style, with the algorithm
 	Zero   bool             // lines end in NUL, names are not escaped
 
@@ -68,29 +68,29 @@ type Options struct {
 // Event is a failure (Err is a *failure.FileError) or a warning.
 type Event struct {
 	Warning  bool
-	Mismatch bool   // the history lists another digest
-	Path     string // as a line would list it
+	Mismatch bool   // true if the history lists another digest
+	Path     string // path in the form of a line
 	Err      error
 }
 
 // Summary has the results of a run.
 type Summary struct {
-	Files    int64 // hashed
+	Files    int64 // number of hashed files
 	LeftOut  int64 // entries that filters leave out; a directory that is not searched counts once
 	Bytes    int64
 	Errors   int64
 	Warnings int64
 	Cached   int64 // the part of Files that should have been read from the device but perhaps was not
 	Elapsed  time.Duration
-	Manifest string // as the user gave it; "" if none was written
+	Manifest string // path as the user gave it; "" if none was written
 	Lines    int
 	Dropped  int    // lines of the previous manifest for files that are gone
-	SHA256   string // of the manifest, hexadecimal; "" if there is none
+	SHA256   string // digest of the manifest, hexadecimal; "" if there is none
 
 	List *record.Written // the media hash list; nil if none was written
 
 	// With Options.MHL.
-	Generations []mhl.Written // their paths begin with the directory as the user gave it
+	Generations []mhl.Written // written generations; their paths begin with the directory as the user gave it
 	Mismatches  int64         // files with another content than their history lists
 	Missing     int64         // files and directories that a history lists and that do not exist
 	Renamed     int           // files and directories that have a new path
@@ -213,11 +213,11 @@ type run struct {
 	counters *counters.Set
 	workers  int
 	pipe     *pipe.Pipe
-	hashes   []hash.Algorithm // computed for each file
-	sets     sync.Pool        // of *hash.Set
-	history  *history         // nil without Options.MHL
+	hashes   []hash.Algorithm // algorithms that are computed for each file
+	sets     sync.Pool        // a pool of *hash.Set
+	history  *history         // histories of the tree; nil without Options.MHL
 	out      *output
-	handles  [2]*fsys.Handles // of all trees: for the workers, and for the scan
+	handles  [2]*fsys.Handles // directories of all trees: for the workers, and for the scan
 	jobs     chan job
 	results  chan result
 	reserved sync.Once
@@ -228,15 +228,15 @@ type run struct {
 	summary *Summary
 	leftOut atomic.Int64
 	renamed map[string]bool // earlier paths of files that have a new one
-	failed  error           // of the builder; then no lines are written
+	failed  error           // error of the builder; then no lines are written
 }
 
 // argument is a path that the user gave.
 type argument struct {
 	given  string
-	prefix string // before the names in a directory
+	prefix string // text before the names in a directory
 	isDir  bool
-	err    error // of stat
+	err    error // error of stat
 }
 
 // isTree reports whether names are relative to the only argument, a directory.
@@ -244,22 +244,22 @@ func isTree(args []argument) bool { return len(args) == 1 && args[0].isDir }
 
 // job is a file for a worker.
 type job struct {
-	name string    // as a line lists it
-	dir  *walk.Dir // held; nil for a file that the user named
-	base string    // in dir
-	path string    // without dir; "-" for standard input
+	name string    // name that a line lists
+	dir  *walk.Dir // directory of the file, held; nil for a file that the user named
+	base string    // name of the file in dir
+	path string    // path of a file without dir; "-" for standard input
 }
 
 // result is the result of a job, or another event to report.
 type result struct {
 	name    string
-	digests hash.Digests // nil if it failed
+	digests hash.Digests // digests of the file; nil if it failed
 	bytes   int64
-	cached  bool      // it should have been read from the device but perhaps was not
+	cached  bool      // true if perhaps memory and not the device was read
 	mtime   fsys.Time // zero for a stream
 	event   *Event
 
-	directory bool // a directory: it has digests of zeros, and is only listed
+	directory bool // true for a directory, which has digests of zeros and is only listed
 }
 
 // arguments reads the status of the paths that the user gave. A missing path is reported

@@ -28,7 +28,7 @@ func (v *visitor) Enter(d *walk.Dir) bool {
 			v.run.directory(path, d.Info.Mtime)
 		}
 	}
-	return true // also for a hidden directory, because its files are counted and may have lines
+	return true // files of a hidden directory are counted and may have lines
 }
 
 // Leave implements walk.Visitor.
@@ -65,7 +65,7 @@ func (v *visitor) Failed(d *walk.Dir, name string, err error) {
 		path = d.Join(name)
 	}
 	if h := v.run.history; h != nil && path != "" && !v.run.opts.writesLines() && h.hides(path, true) {
-		return // it is only counted
+		return // the entry is only counted
 	}
 	v.fail(path, err)
 }

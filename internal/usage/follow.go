@@ -15,7 +15,7 @@ import (
 type follower struct {
 	*tree
 	ctx    context.Context
-	active []fsys.ID // the directories on the way to the present one, with it
+	active []fsys.ID // directories on the way to the present one, and that one
 }
 
 func (t *tree) follow(ctx context.Context, root *fsys.Dir, info fsys.Info) {

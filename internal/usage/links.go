@@ -10,7 +10,7 @@ import (
 type links struct {
 	mu struct {
 		sync.Mutex
-		files map[fsys.ID]*link // by inode; countsAlready for a file that counts under an earlier name
+		files map[fsys.ID]*link // names by identity; countsAlready for a file that counts under an earlier name
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // top keeps the largest entries of a tree.
 type top struct {
 	size  int
-	least atomic.Uint64 // smaller entries are not among the largest; 0 until there are enough entries
+	least atomic.Uint64 // the least size of the largest entries; 0 until there are enough entries
 	mu    struct {
 		sync.Mutex
 		list []candidate // the first size elements are sorted, if there are that many

@@ -18,7 +18,7 @@ type tree struct {
 	most   int  // depth of listed entries; -1: all
 	exact  bool // record the places of entries: lines, and files with several names, are in the order of du
 	root   *node
-	rest   sum  // with Options.Separate, directories that have no line
+	rest   sum  // sum of directories that have no line, with Options.Separate
 	top    *top // nil if everything is listed
 }
 
@@ -29,16 +29,16 @@ type node struct {
 	name   string
 	place  walk.Place
 	depth  int
-	mount  *walk.Dir // the last mount point on the way to it, if any
-	sum    sum       // of itself, its entries and, without Options.Separate, the directories below it that have no line
+	mount  *walk.Dir // the last mount point on the way to the directory, if any
+	sum    sum       // sum of its entries and itself; without Options.Separate, also of unlisted directories below
 
-	entries int  // number of entries in it
-	byInode bool // du would sort a large directory here by inode
+	entries int  // number of entries in the directory
+	byInode bool // true if du would sort a large directory here by inode
 
 	mu struct {
 		sync.Mutex
-		children []*node // directories in it that have a line
-		files    []file  // files in it that have a line
+		children []*node // directories in this one that have a line
+		files    []file  // files in this directory that have a line
 	}
 }
 

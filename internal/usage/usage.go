@@ -30,16 +30,16 @@ import (
 
 // Options select the paths to measure and the entries to list.
 type Options struct {
-	Paths         []string // as the user named them
+	Paths         []string // paths that the user named
 	FollowPaths   bool     // follow symbolic links in Paths
 	FollowAll     bool     // follow all symbolic links; one goroutine reads the entries then
-	MaxDepth      int      // of the listed entries below each path; 0: only the paths, -1: everything
+	MaxDepth      int      // depth of the listed entries below each path; 0: only the paths, -1: everything
 	Files         bool     // list files too, not only directories
 	Apparent      bool     // sizes instead of allocated blocks
 	Inodes        bool     // numbers of entries instead of bytes
 	CountLinks    bool     // count each name of a file with several
 	Separate      bool     // do not add subdirectories to the directories above them
-	Threshold     int64    // list only entries of at least this size, or if it is negative, of at most its absolute value; does not apply to Paths
+	Threshold     int64    // least size of listed entries; if negative, their greatest size is -Threshold; not for Paths
 	Time          Time     // the time of the entries; NoTime: none
 	OneFileSystem bool     // count nothing on other devices than the path's
 	Filter        *filter.List
@@ -49,7 +49,7 @@ type Options struct {
 	FS *fsys.FS // nil for the real file system; tests inject others
 
 	Emit   func(Entry)                  // called for one entry at a time, in the order of printing
-	Report func(path string, err error) // an entry that could not be read; called concurrently
+	Report func(path string, err error) // gets each entry that could not be read; called concurrently
 }
 
 // DefaultWorkers is the number of goroutines that read entries, if there are enough
@@ -87,13 +87,13 @@ type Entry struct {
 	Path string // the user's path and what is below it
 	Kind fsys.Kind
 	Amount
-	Depth int // 0: a path that the user named
+	Depth int // depth below the path that the user named, which has 0
 }
 
 // Summary has the results of a run.
 type Summary struct {
-	Amount       // of all paths together
-	Errors int64 // calls of Report
+	Amount       // sum of all paths
+	Errors int64 // number of calls of Report
 	// LeftOut counts entries that filters leave out. A directory that is not searched counts once.
 	LeftOut int64
 }
