@@ -26,8 +26,8 @@ const (
 	headerWord = "sealift-journal"
 	version    = "1"
 
-	sumDigits = 8  // of a checksum
-	idDigits  = 16 // of an id
+	sumDigits = 8  // length of a checksum
+	idDigits  = 16 // length of an id
 
 	tempSuffix = ".tmp"
 )
@@ -44,22 +44,22 @@ const (
 // Header describes the copy that a log belongs to.
 type Header struct {
 	ID      string    // 16 hexadecimal digits, from NewID
-	Begun   fsys.Time // when the first run began
+	Begun   fsys.Time // time when the first run began
 	Options string    // a word of printable ASCII that only the caller interprets
-	Source  string    // not empty
+	Source  string    // absolute path of the source; not empty
 }
 
 // File is a file that was copied or found equal. Size and times are the source's.
 type File struct {
-	Path         string // relative, with slashes
+	Path         string // relative path with slashes
 	Size         int64  // bytes
 	Mtime, Ctime fsys.Time
-	Digests      hash.Digests // in the order of the options; none are nil
+	Digests      hash.Digests // digests in the order of the options; none are nil
 }
 
 // Partial is a file whose first bytes are on the device. Size and times are the source's.
 type Partial struct {
-	Path         string // relative, with slashes
+	Path         string // relative path with slashes
 	Temp         string // the temporary's name, in the directory of Path
 	Offset       int64  // number of the first bytes, from 1 to Size
 	Size         int64  // bytes
@@ -172,14 +172,14 @@ func cutSum(line []byte) (sum uint32, rest []byte, err error) {
 // fields are the fields of a line. The slices are parts of the line.
 type fields struct {
 	letter       byte
-	offset       int64 // of a partial; upto of a checkpoint
+	offset       int64 // offset of a partial; upto of a checkpoint
 	size         int64
 	mtime, ctime fsys.Time
-	time         fsys.Time // of a checkpoint
-	id           []byte    // of a run
+	time         fsys.Time // time of a checkpoint
+	id           []byte    // id of a run
 	temp         []byte
-	list         []byte // of digests or states, encoded
-	path         []byte // escaped
+	list         []byte // encoded digests or states
+	path         []byte // escaped path
 }
 
 // parse splits the rest of a line that is not the header. It does not decode states.
@@ -346,7 +346,7 @@ func decodeStates(list []byte) ([][]byte, error) {
 		}
 		states = append(states, state)
 	}
-	if !bytes.Equal(appendStates(nil, states), list) { // another spelling
+	if !bytes.Equal(appendStates(nil, states), list) { // another spelling of the same list is refused
 		return nil, errNoStates
 	}
 	return states, nil

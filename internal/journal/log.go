@@ -21,7 +21,7 @@ const (
 	// Limits of the valid partials. A run has one for each large file in progress. A log with
 	// more is not from Sealift.
 	maxPartials     = 1 << 16
-	maxPartialBytes = 64 << 20 // of their lines
+	maxPartialBytes = 64 << 20 // bytes of the lines of partials
 )
 
 // ErrDamaged means that a log has no valid header, so nothing in it can be used.
@@ -32,18 +32,18 @@ var ErrDamaged = errors.New("journal is damaged")
 // Several goroutines may call its methods if they may call ReadAt of the source.
 type Log struct {
 	Header Header
-	Size   int64 // bytes of the valid part, where a Writer continues
+	Size   int64 // length of the valid part in bytes, where a Writer continues
 	Why    error // why the line after the valid part is not valid; nil if none follows
 
 	lines       *lookup.File
 	entries     []lookup.Entry     // file records that a checkpoint covers; paths are escaped
-	covered     int                // of entries, while the log is read
-	upto        int64              // of the last checkpoint
-	checkpoints []checkpoint       // those that cover more than the ones before
-	runs        []run              // by start; the first is the header's
+	covered     int                // number of entries that a checkpoint covers, while the log is read
+	upto        int64              // upto of the last checkpoint
+	checkpoints []checkpoint       // checkpoints that cover more than the ones before
+	runs        []run              // runs by start; the first is the header's
 	partials    map[string]partial // the valid partial records, by path
-	held        int                // bytes of their lines
-	scratch     sync.Pool          // of *buffers
+	held        int                // bytes of the lines of partials
+	scratch     sync.Pool          // a pool of *buffers
 }
 
 // checkpoint covers the lines that begin before upto.
@@ -60,7 +60,7 @@ type run struct {
 
 type partial struct {
 	Partial
-	held int // bytes of its line
+	held int // length of its line in bytes
 }
 
 // Read reads a log of size bytes from its beginning up to the first line that is torn,
@@ -164,7 +164,7 @@ func (l *Log) parse(line []byte, offset int64) (fields, error) {
 		return fields{}, err
 	}
 	i, _ := slices.BinarySearchFunc(l.runs, offset+1, func(r run, end int64) int { return cmp.Compare(r.start, end) })
-	before := l.runs[i-1].sum // the last that starts at offset or before
+	before := l.runs[i-1].sum // the last run that starts at offset or before
 	if bytes.HasPrefix(rest, []byte{runLetter, ' '}) {
 		before = l.runs[0].sum
 	}

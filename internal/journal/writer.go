@@ -24,7 +24,7 @@ func unfit(what string) error { return fmt.Errorf("%s: %w", what, ErrUnfit) }
 // NewID returns a new id of a log: 16 hexadecimal digits.
 func NewID() string {
 	var id [idDigits / 2]byte
-	rand.Read(id[:]) // never fails
+	rand.Read(id[:]) // this call never fails
 	return hex.EncodeToString(id[:])
 }
 
@@ -38,8 +38,8 @@ type Writer struct {
 	w    io.Writer
 	sum  uint32 // checksum of the id
 	buf  []byte // lines that were not written yet
-	size int64  // of what was written
-	upto int64  // of the last checkpoint
+	size int64  // number of written bytes
+	upto int64  // upto of the last checkpoint
 	err  error  // the first error of w, returned by all later calls
 }
 

@@ -88,7 +88,7 @@ func BagItNames(path string) []string {
 
 // A bagParser parses lines of BagIt.
 type bagParser struct {
-	path, digest []byte // buffers
+	path, digest []byte // buffers of the current line
 	algorithm    hash.Algorithm
 }
 

@@ -48,8 +48,8 @@ func FormatOf(a hash.Algorithm) Sums {
 
 // FileNames has the names of manifests from one origin.
 type FileNames struct {
-	Patterns []string // with "*" for any text, and sha256 for any algorithm
-	From     string   // the origin, as in docs/manifest.md
+	Patterns []string // names with "*" for any text, and sha256 for any algorithm
+	From     string   // the origin; docs/manifest.md has the same text
 }
 
 // AllFileNames lists the names of the manifests of all formats.
@@ -62,15 +62,15 @@ func AllFileNames() (names []FileNames) {
 
 // An Entry is the information of a manifest about one file.
 type Entry struct {
-	Path string // in the spelling of the Builder's Named
+	Path string // path in the spelling of the Builder's Named
 
 	// Digests has those of the Builder's hashes in Put and Each, and those of the
 	// Document's hashes in Format.write. There, an entry that was kept from an earlier
 	// manifest has only the digest of the requested hash.
 	Digests hash.Digests
 
-	Size  int64 // of the file, in bytes; unknown in an entry that was kept
-	Mtime int64 // of the file, in seconds since 1970; unknown in an entry that was kept
+	Size  int64 // size of the file in bytes; unknown in an entry that was kept
+	Mtime int64 // modification time in seconds since 1970; unknown in an entry that was kept
 }
 
 // entries reads one manifest for Reader and Index. Each Format implements it.
@@ -91,10 +91,10 @@ type entries interface {
 // fields are the parts of an entry.
 type fields struct {
 	path, digest, tag []byte
-	literal           []byte  // Line.Literal
-	listed            *Listed // of an entry of a document, which has neither digest nor tag
-	number            int     // of the line, from 1
-	offset            int64   // of the entry's first byte
+	literal           []byte  // bytes for Line.Literal
+	listed            *Listed // content of a document's entry, which has neither digest nor tag
+	number            int     // number of the line, counted from 1
+	offset            int64   // offset of the entry's first byte
 }
 
 // isOf reports whether an entry is one of an algorithm, or has no tag and a digest of the
@@ -116,8 +116,8 @@ func (f *fields) digestOf(a hash.Algorithm) []byte {
 // Listed is the content of a document's entry, which is not a line of text, about its file.
 type Listed struct {
 	Digests  []hash.Expected
-	Size     int64 // in bytes; -1 if the document does not say
-	SizeOnly bool  // only the size is listed, on purpose
+	Size     int64 // size in bytes; -1 if the document does not say
+	SizeOnly bool  // true if only the size is listed, on purpose
 }
 
 // digestOf returns the first digest of an algorithm, or nil. A digest with an unknown order
@@ -162,7 +162,7 @@ func AlgorithmIn(name string) (algorithm hash.Algorithm, format Format) {
 	for word := range strings.FieldsFuncSeq(lower(name), notInWord) {
 		found, certain := sumsOf(word)
 		if found == "" && (before == "sha" || before == "sha2") {
-			found, certain = sumsOf("sha" + word) // SHA-256, and OpenSSL's SHA2-256
+			found, certain = sumsOf("sha" + word) // these are the words of "SHA-256", and of OpenSSL's "SHA2-256"
 		}
 		before = word
 		switch {

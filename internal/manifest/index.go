@@ -23,13 +23,13 @@ type Index struct {
 	src       io.ReaderAt
 	size      int64
 	algorithm hash.Algorithm
-	open      func(io.Reader) entries // reads it from its beginning
+	open      func(io.Reader) entries // reads the manifest from its beginning
 	file      *lookup.File
 	entries   []lookup.Entry
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
-	asterisks bool      // a line has the asterisk of earlier versions; only known by BuildOwnIndex
-	again     sync.Pool // of *reread
+	asterisks bool      // true if a line has the asterisk of earlier versions; only BuildOwnIndex sets it
+	again     sync.Pool // a pool of *reread
 }
 
 // reread reads entries again, with entries.again.

@@ -19,7 +19,7 @@ type Listing struct {
 	// is empty if the path is not listed. It belongs to the caller.
 	Digests [][]byte
 
-	entries []int // of the path, in the Index
+	entries []int // entries of the path in the Index
 }
 
 // Repeated reports whether several lines list the path.

@@ -15,7 +15,7 @@ import (
 // the raw bytes of their paths. Only the asterisk before a name, which earlier versions
 // wrote in some lines, is also accepted.
 type FormError struct {
-	Line int // counted from 1
+	Line int // number of the line, counted from 1
 	Why  string
 }
 
@@ -28,15 +28,15 @@ func (e *FormError) Error() string {
 type ownLines struct {
 	lineReader
 	format Sums
-	hashes []hash.Algorithm // the lines of each are a block
-	named  bool             // as Builder.Named
-	blocks []int64          // where the blocks begin
+	hashes []hash.Algorithm // algorithms; the lines of each are a block
+	named  bool             // value of Builder.Named
+	blocks []int64          // offsets of the blocks
 	last   []byte           // the path of the line before in the block; nil for the first
-	path   []byte           // of the current line
+	path   []byte           // path of the current line
 	line   []byte           // the line in the expected form
-	digest []byte           // of a plain line
+	digest []byte           // digest of a plain line
 
-	asterisks bool // a line had the asterisk of earlier versions
+	asterisks bool // true if a line had the asterisk of earlier versions
 }
 
 // newOwnLines returns the lines of one or several hashes that the format has written.
@@ -107,7 +107,7 @@ func (o *ownLines) plain(line []byte) (f fields, ok bool) {
 		return f, false
 	}
 	for _, c := range line[:digits] {
-		if c > '9' && c < 'a' { // in upper case; the others are no digits
+		if c > '9' && c < 'a' { // this is a digit in upper case; the others are no digits
 			return f, false
 		}
 	}

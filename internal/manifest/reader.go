@@ -61,8 +61,8 @@ type Line struct {
 // it.
 type Reader struct {
 	in        entries
-	number    int    // of the last line that was read
-	err       error  // sticky
+	number    int    // number of the last line that was read
+	err       error  // the error of all later calls
 	tag       string // Algorithm of the last tagged line, to be shared by the next
 	malformed int
 	kept      []int
@@ -138,13 +138,13 @@ type lineParser interface {
 
 // lineReader reads the lines of a format.
 type lineReader struct {
-	src    *bufio.Reader // its buffer holds most lines
-	long   []byte        // a longer line
-	max    int           // bytes in a line, line feed included
+	src    *bufio.Reader // source; its buffer holds most lines
+	long   []byte        // buffer of a line that is longer than that of src
+	max    int           // longest line in bytes, line feed included
 	parser lineParser
-	number int    // of the current line, from 1
-	offset int64  // of the current line's first byte
-	end    int64  // of the current line
+	number int    // number of the current line, counted from 1
+	offset int64  // offset of the current line's first byte
+	end    int64  // end of the current line
 	raw    []byte // the current line with its line feed, as in the file
 }
 

@@ -14,8 +14,8 @@ const maxPath = 1<<29 - 1
 type kind byte
 
 const (
-	put  kind = iota // the file exists and has this digest
-	drop             // no line
+	put  kind = iota // The file exists and has this digest.
+	drop             // The path gets no line.
 )
 
 // record is one statement about a path. The sorter has it under the path: the kind in one byte,

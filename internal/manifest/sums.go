@@ -37,7 +37,7 @@ var (
 // Sums is the type of GNU and BSD. Only manifests of these formats can be checked for
 // exactly the form that Sealift writes, and keep lines of an earlier manifest.
 type Sums struct {
-	tagged bool // each line is written with its tag
+	tagged bool // true if each line is written with its tag
 }
 
 // FileNames implements Format. Files of BSD lines have the same names as those of GNU.
@@ -154,9 +154,9 @@ const minHexDigits = 32
 
 // A sumParser parses lines of GNU and BSD.
 type sumParser struct {
-	path, digest []byte         // buffers
-	algorithm    hash.Algorithm // of untagged lines; "" if it is not known
-	forms        *forms         // nil: untagged lines have two characters before the name
+	path, digest []byte         // buffers of the current line
+	algorithm    hash.Algorithm // algorithm of untagged lines; "" if it is not known
+	forms        *forms         // accepted forms; nil if untagged lines have two characters before the name
 }
 
 func (p *sumParser) clone() lineParser { return &sumParser{algorithm: p.algorithm, forms: p.forms} }
@@ -190,7 +190,7 @@ func (p *sumParser) split(line []byte) (f fields, ok bool) {
 		f.digest = p.digest
 		by := p.forms
 		if !p.algorithm.IsHex() {
-			by = nil // these have no other form
+			by = nil // these algorithms have no other form
 		}
 		f.path, ok = by.splitUntagged(rest[1:], len(f.digest))
 		return f, ok

@@ -39,8 +39,8 @@ type Builder struct {
 
 	hashes  []hash.Algorithm
 	sorter  *extsort.Sorter
-	value   []byte       // of the record that is being added
-	digests hash.Digests // of the entry that is being written
+	value   []byte       // value of the record that is being added
+	digests hash.Digests // digests of the entry that is being written
 }
 
 // NewBuilder returns an empty Builder for entries with digests of the hashes. When its
@@ -83,10 +83,10 @@ func (b *Builder) Drop(path string) error {
 // Document says what Write writes. The functions may be nil. Write calls them in the order
 // of the paths, and they must not call methods of the Builder.
 type Document struct {
-	Format Format           // nil: the usual one of the first hash
-	Hashes []hash.Algorithm // some of the Builder's; nil: all
-	Zero   bool             // for Sums: end lines with NUL bytes and do not escape names
-	Prefix string           // precedes each path of the Builder; only without Previous
+	Format Format           // format to write; nil for the usual one of the first hash
+	Hashes []hash.Algorithm // hashes to write, some of the Builder's; nil for all
+	Zero   bool             // Sums: end lines with NUL bytes and do not escape names
+	Prefix string           // text before each path of the Builder; only without Previous
 
 	// Previous has, for each hash, its lines of a previous manifest in the form of Sums,
 	// checked by BuildOwnIndex or OwnBlocks. It is nil if there are none.
@@ -103,7 +103,7 @@ type Document struct {
 
 // Counts has the numbers of a Write.
 type Counts struct {
-	Lines   int // written
+	Lines   int // number of written lines
 	Dropped int // lines of the previous manifest whose paths have none now, without omitted ones
 }
 
@@ -226,8 +226,8 @@ func pathOf[P string | []byte](name P, named bool) P {
 
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
-	in           *ownLines // nil without a previous manifest
-	ok           bool      // path, digest and offset are those of a line
+	in           *ownLines // the lines; nil without a previous manifest
+	ok           bool      // true if path, digest and offset are those of a line
 	path, digest []byte
 	offset       int64
 }

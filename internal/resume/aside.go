@@ -19,8 +19,8 @@ const asidePrefix = "aside-"
 
 // aside is a record.
 type aside struct {
-	Path []byte `json:"path"` // of the manifest, relative to the destination
-	Name []byte `json:"name"` // its name in the same directory now
+	Path []byte `json:"path"` // path of the manifest, relative to the destination
+	Name []byte `json:"name"` // present name in the same directory
 }
 
 // maxAside is more than the length of any record, in bytes.
@@ -103,7 +103,7 @@ func readAside(dir *fsys.Dir, name string) (a aside, err error) {
 	defer file.Close()
 	text, err := io.ReadAll(file.Reader(min(info.Size, maxAside)))
 	if err == nil && json.Unmarshal(text, &a) != nil {
-		a = aside{} // it counts no more
+		a = aside{} // a damaged record does not count
 	}
 	return a, err
 }

@@ -23,9 +23,9 @@ type Attempt struct {
 
 // EarlierAttempt is an attempt before the current one.
 type EarlierAttempt struct {
-	Dir    *fsys.Dir // nil if it does not exist any more
+	Dir    *fsys.Dir // directory of the log; nil if it does not exist any more
 	TempID string
-	Ended  bool // its process writes no more
+	Ended  bool // true if its process writes no more
 }
 
 // OpenAttempt opens a destination for an attempt. It reads the logs of the earlier attempts, and
@@ -116,7 +116,7 @@ func (w *Writer) now() (fsys.Time, error) {
 // readEarlier reads the logs of the earlier attempts. The last valid one contains the
 // records of those before it.
 func (r *Reader) readEarlier(earlier []EarlierAttempt) error {
-	quiet := true               // this attempt and all later ones have ended
+	quiet := true               // true if this attempt and all later ones have ended
 	unused := map[string]bool{} // ids of temporaries that no process writes to
 	for i := len(earlier) - 1; i >= 0; i-- {
 		e := earlier[i]

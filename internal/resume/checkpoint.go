@@ -16,9 +16,9 @@ const (
 	mostInterval  = 3 * time.Second
 	leastVolume   = 16 << 20               // bytes
 	mostVolume    = 256 << 20              // bytes
-	partLost      = 32                     // at most 1/partLost may be lost
-	syncShare     = 50                     // at most 1/syncShare of the time may be spent on syncing the log
-	syncFree      = 300 * time.Millisecond // in addition, at the beginning
+	partLost      = 32                     // divisor: a stop loses at most 1/partLost of the work
+	syncShare     = 50                     // divisor: at most 1/syncShare of the time may be spent on syncing the log
+	syncFree      = 300 * time.Millisecond // time for syncing in addition, at the beginning
 )
 
 // Due reports whether a checkpoint now would cover enough work.
@@ -52,18 +52,18 @@ func (w *Writer) Due(now time.Time) bool {
 
 // Group has the files that one checkpoint covers.
 type Group struct {
-	Files int64             // added since the last checkpoint
+	Files int64             // number of files since the last checkpoint
 	Dirs  map[string]string // directories with a name that was not synced yet → a path in each
 	parts []part            // the parts of large files
 
 	upto int64     // the group covers records that begin before this offset of the log
-	at   fsys.Time // when the group was closed, on the destination's clock
+	at   fsys.Time // time when the group was closed, on the destination's clock
 }
 
 // part is a part of a large file that is being written.
 type part struct {
 	*InFlight
-	now    *progress // guarded by the log's mu
+	now    *progress // the progress, guarded by the log's mu
 	from   int64     // bytes that are already on the device
 	off    int64     // the end of the part
 	states [][]byte

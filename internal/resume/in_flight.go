@@ -17,10 +17,10 @@ const (
 
 // LargeFile is a large file before it is written.
 type LargeFile struct {
-	Path   string        // of the file at the destination, as in the log
-	Source fsys.Info     // describes the source's file
+	Path   string        // path of the file at the destination, as in the log
+	Source fsys.Info     // state of the source's file
 	File   *fsys.Pending // the temporary
-	Start  int64         // bytes that it already has
+	Start  int64         // length of the bytes that File already has
 	// Separately means that a flush of file systems does not cover it.
 	Separately bool
 	// Reached returns how far the file has come: its first off bytes are written, and
@@ -39,8 +39,8 @@ type InFlight struct {
 
 // progress is how much of an InFlight is written. The log's mu guards it.
 type progress struct {
-	synced int64 // bytes, as in the last record
-	users  int   // checkpoints that sync the file, and the worker
+	synced int64 // length of the first bytes in the last record
+	users  int   // number of checkpoints that sync the file, and the worker
 }
 
 // Track lets checkpoints record how much of a large file is written. The result is nil if

@@ -24,7 +24,7 @@ type Journal struct {
 	root *fsys.Dir
 	name string
 	dir  *fsys.Dir
-	lock *fsys.Lock // nil if the file system has no locks
+	lock *fsys.Lock // lock of the journal; nil if the file system has no locks
 	// since is the time when an earlier run created the journal, according to its lock; 0
 	// if this run created it.
 	since fsys.Time
@@ -34,7 +34,7 @@ type Journal struct {
 
 const (
 	lockName = "lock"
-	rootName = "root" // marks a destination directory that a run created
+	rootName = "root" // name of the mark of a destination directory that a run created
 
 	// mostAttempts limits how often OpenJournal tries again after another run has
 	// interfered. Each failure needs another run that begins or ends at that instant.

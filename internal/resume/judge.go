@@ -13,7 +13,7 @@ type TimeStamps struct {
 	// ChangeTimes means that programs cannot set a file's change time. So it shows whether
 	// the file has changed since an instant.
 	ChangeTimes bool
-	Granularity int64 // of modification times, nanoseconds
+	Granularity int64 // granularity of modification times in nanoseconds
 	// Slack is how much earlier a time stamp may be here than on the file system of the
 	// destination's root, whose clock and granularity may differ.
 	Slack time.Duration

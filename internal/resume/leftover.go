@@ -14,7 +14,7 @@ import (
 type Leftover struct {
 	// Partial has the part that is on the device.
 	journal.Partial
-	File *fsys.Pending // opened; the caller commits, aborts or keeps it
+	File *fsys.Pending // the opened temporary; the caller commits, aborts or keeps it
 }
 
 // TakeLeftover opens the temporary in dir of a large file that an interrupted run has left.
@@ -35,7 +35,7 @@ func (r *Reader) TakeLeftover(dir *fsys.Dir, path string, src fsys.Info, owner u
 	file, info, err := dir.Reopen(line.Temp, owner)
 	if err != nil { // the temporary does not exist any more, or is another file: the copy starts at the beginning
 		r.mu.Lock()
-		r.left[line.Temp] = path // to be removed
+		r.left[line.Temp] = path // RemoveAllLeftovers removes it
 		r.mu.Unlock()
 		return nil
 	}
@@ -91,7 +91,7 @@ func (w *Writer) Shorten(f *Leftover, off int64, states [][]byte) error {
 	line := f.Partial
 	line.Offset, line.States = off, states
 	w.mu.Lock()
-	err := w.mu.lines.Partial(&line) // which replaces earlier records of the path
+	err := w.mu.lines.Partial(&line) // the record replaces earlier records of the path
 	if err == nil {
 		err = w.mu.lines.Flush()
 	}

@@ -24,18 +24,18 @@ type Reader struct {
 	// or damaged ones. Then a file that has changed since begun may be incomplete, unless
 	// known lists it.
 	Interrupted bool
-	SetAside    bool // there are logs of this source that cannot be continued
+	SetAside    bool // true if there are logs of this source that cannot be continued
 
 	journal  *Journal
-	readOnly bool // of a dry run, to which the journal belongs
+	readOnly bool // true in a dry run, which owns journal then
 	opts     Options
 	name     string                 // of the log of this source, in the journal
 	fenced   func(name string) bool // see Fence; may be nil
 	ids      map[string]bool        // of the logs of this source, which are in the names of their temporaries
 
-	known     *journal.Log // what interrupted runs have recorded; nil if nothing
+	known     *journal.Log // records of interrupted runs; nil if there are none
 	knownFile *fsys.File
-	begun     fsys.Time // the first of the interrupted runs
+	begun     fsys.Time // start of the first interrupted run
 
 	mu   sync.Mutex
 	left map[string]string // temporaries of large files that this run has not continued → path
@@ -43,13 +43,13 @@ type Reader struct {
 
 // Options has the properties that a log depends on.
 type Options struct {
-	Source string // its absolute path, without symbolic links
+	Source string // absolute path of the source, without symbolic links
 	File   string // the name of a single file at the destination, or "" for a tree
 	// Terms is one word for the options that the log's lines depend on, including those
 	// that select files. A log with other terms is not continued.
 	Terms     string
 	Hashes    []hash.Algorithm
-	KeepTimes bool // copied files get the modification time of the source
+	KeepTimes bool // true if copied files get the modification time of the source
 	// Durable means that the caller syncs files. Without it, no file is known to be on the
 	// device, and nothing is recorded.
 	Durable bool
@@ -58,8 +58,8 @@ type Options struct {
 }
 
 const (
-	logPrefix      = "log."   // with the source's hash: a log
-	setAsidePrefix = "aside." // a log of this source that cannot be continued
+	logPrefix      = "log."   // prefix of logs; the source's hash follows
+	setAsidePrefix = "aside." // prefix of logs of this source that cannot be continued
 )
 
 // LogName returns the name that the log of a copy from source has in the journal.

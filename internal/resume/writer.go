@@ -20,8 +20,8 @@ type Writer struct {
 	Owner uint32 // the user that new files at the destination belong to
 
 	journal *Journal
-	name    string // of the log
-	durable bool   // see Options
+	name    string // name of the log
+	durable bool   // value of Options.Durable
 
 	clock    *fsys.Pending // of an attempt: a file at the destination that shows the time there; else nil
 	clockDir *fsys.Dir     // with the clock, which has a name there if the file system needs one
@@ -34,21 +34,21 @@ type Writer struct {
 	// destinations.
 	mu struct {
 		sync.Mutex
-		file     *fsys.Pending // nil when nothing is recorded
+		file     *fsys.Pending // file of the log; nil when nothing is recorded
 		lines    *journal.Writer
-		err      error // why nothing more is recorded
-		reported bool  // Failure has returned err
+		err      error // the reason why nothing more is recorded
+		reported bool  // true if Failure has returned err
 
-		files    int64             // added since the last checkpoint
-		bytes    int64             // of these files
-		dirs     map[string]string // with a name that was not synced yet → a path in each
+		files    int64             // number of files since the last checkpoint
+		bytes    int64             // bytes of these files
+		dirs     map[string]string // directories with a name that was not synced yet → a path in each
 		inFlight map[*InFlight]*progress
-		kept     []journal.Partial // of a run that was stopped
+		kept     []journal.Partial // partial records of a run that was stopped
 		total    int64             // bytes added in this run
-		worked   bool              // something got its name in this run
+		worked   bool              // true if something got its name in this run
 
 		last    time.Time     // end of the last checkpoint
-		syncing time.Duration // spent on syncing the log
+		syncing time.Duration // time spent on syncing the log
 	}
 }
 
@@ -152,7 +152,7 @@ func (w *Writer) place(write func(*appender) error) error {
 		return err
 	}
 	if err = write(&appender{file: p}); err == nil && w.durable {
-		err = p.Sync() // it may replace one that is good
+		err = p.Sync() // the new log may replace one that is good
 	}
 	if err == nil {
 		err = p.Place(w.name)
@@ -193,7 +193,7 @@ func (w *Writer) Add(f *journal.File, separately bool) {
 	defer w.mu.Unlock()
 	w.mu.worked = true
 	if separately {
-		for p := f.Path; ; p = path.Dir(p) { // and the directories above, which may be new
+		for p := f.Path; ; p = path.Dir(p) { // the directories above may be new, too
 			dir := path.Dir(p)
 			if _, known := w.mu.dirs[dir]; known {
 				break
