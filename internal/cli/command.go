@@ -20,11 +20,11 @@ type runner[O, S any] func(context.Context, *O, *counters.Set) (*S, error)
 // which commands differ.
 type job[O, S any] struct {
 	reporter *reporter
-	advice   string // added to the message that a signal has stopped the run: what to do next
+	advice   string // next step that is added to the message of a stop by a signal
 
 	noProgress bool // show no progress, and do not handle the status signal
-	mayWait    bool // draw no bar during the start: the job may wait for another command of a pipeline, which has one
-	quiet      bool // show progress only if --progress asks for it, as with --quiet
+	mayWait    bool // draw no bar during the start: an earlier command of the pipeline may have one
+	quiet      bool // show progress only if --progress requests it, as with --quiet
 
 	// run does the work that the options describe. Its context is cancelled when a signal
 	// stops the program, or when results cannot be written to standard output.

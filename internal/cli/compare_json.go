@@ -7,7 +7,7 @@ import (
 // compareReportJSON is the JSON output of compare.
 type compareReportJSON struct {
 	headJSON
-	Equal    bool              `json:"equal"` // everything was compared, and nothing differs
+	Equal    bool              `json:"equal"` // true if everything was compared, and nothing differs
 	Trees    []compareTreeJSON `json:"trees"`
 	OneWay   bool              `json:"one_way"`
 	Quick    bool              `json:"quick"`
@@ -37,7 +37,7 @@ type compareCountsJSON struct {
 	Incomplete      int64      `json:"incomplete"`
 	LeftOut         int64      `json:"left_out"`
 	Own             int64      `json:"own"`
-	Cached          int64      `json:"compared_through_cache"` // perhaps read from memory, although --cache requested the device
+	Cached          int64      `json:"compared_through_cache"` // files perhaps read from memory despite --cache
 }
 
 type onlyJSON struct {
@@ -52,7 +52,7 @@ type differenceJSON struct {
 	Verdict string   `json:"verdict"`
 	Trees   []string `json:"trees"`
 	Reason  string   `json:"reason,omitempty"`
-	Files   *int64   `json:"files,omitempty"` // of a directory
+	Files   *int64   `json:"files,omitempty"` // number of regular files in a directory
 	Bytes   *int64   `json:"bytes,omitempty"`
 }
 
@@ -99,7 +99,7 @@ func (c *comparer) newJSON(s *compare.Summary, result outcome) compareReportJSON
 			Differ:          s.Differ,
 			TypeDiffers:     s.TypeDiffers,
 			MetadataDiffers: s.MetadataDiffers,
-			Only:            []onlyJSON{}, // [] and not null
+			Only:            []onlyJSON{}, // JSON needs [] and not null
 			Unreadable:      s.Unreadable,
 			Incomplete:      s.Incomplete,
 			LeftOut:         s.LeftOut,

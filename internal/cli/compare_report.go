@@ -17,9 +17,9 @@ import (
 type comparer struct {
 	*reporter
 	options *compare.Options
-	ended   bool // the run ended before everything was compared
+	ended   bool // true if the run ended before everything was compared
 
-	differences []differenceJSON // guarded by reporter.mu
+	differences []differenceJSON // list of differences, guarded by reporter.mu
 }
 
 // event is compare.Options.Report.

@@ -11,14 +11,14 @@ type copyJSON struct {
 	DryRun bool           `json:"dry_run"`
 	Counts copyCountsJSON `json:"counts"`
 	amountJSON
-	ResumedFiles int64          `json:"resumed_files"`      // copied by an interrupted run, and not read again
-	ResumedBytes int64          `json:"resumed_bytes"`      // of these files, and of the parts of other files that were already copied
-	Reserved     *reservedJSON  `json:"reserved,omitempty"` // nil for a merge
+	ResumedFiles int64          `json:"resumed_files"`      // files that an interrupted run had copied, not read again
+	ResumedBytes int64          `json:"resumed_bytes"`      // bytes of these files, and of parts of others that were already copied
+	Reserved     *reservedJSON  `json:"reserved,omitempty"` // counts of the source; nil for a merge
 	Targets      []targetJSON   `json:"targets"`
 	Failures     []failureJSON  `json:"failures"`
 	Conflicts    []conflictJSON `json:"conflicts"`
 	Warnings     []warningJSON  `json:"warnings"`
-	Limit        *shareJSON     `json:"limit"` // what limited the run, or null
+	Limit        *shareJSON     `json:"limit"` // the limit of the run, or null
 	ExitCode     int            `json:"exit_code"`
 }
 
@@ -30,7 +30,7 @@ type copyCountsJSON struct {
 // reservedJSON counts the journals, markers and temporaries in the source, which no copy gets.
 type reservedJSON struct {
 	Count int64      `json:"count"`
-	Paths []nameJSON `json:"paths"` // the first ones
+	Paths []nameJSON `json:"paths"` // the first paths
 }
 
 type countsJSON struct {
@@ -78,17 +78,17 @@ type targetJSON struct {
 	Counts entriesJSON `json:"counts"`
 	copiedJSON
 	Present   int64          `json:"present"`
-	Missing   *int64         `json:"missing"`   // null if the source was not counted to its end
-	Conflicts int64          `json:"conflicts"` // of this destination
-	Failures  int64          `json:"failures"`  // that concern this destination alone
-	Lost      *string        `json:"lost"`      // why the destination was dropped, or null
+	Missing   *int64         `json:"missing"`   // number of missing files; null if the source was not counted to its end
+	Conflicts int64          `json:"conflicts"` // conflicts of this destination
+	Failures  int64          `json:"failures"`  // failures that concern this destination alone
+	Lost      *string        `json:"lost"`      // reason why the destination was dropped, or null
 	Manifests []manifestJSON `json:"manifests"`
 
-	Generations []generationJSON `json:"generations"`            // with --mhl
+	Generations []generationJSON `json:"generations"`            // generations of --mhl
 	Ignored     int64            `json:"ignored"`                // files that the ignore patterns leave out of the history
-	Backup      *backupJSON      `json:"backup"`                 // null without --backup-dir
-	Verified    int64            `json:"verified"`               // files read back
-	Cached      int64            `json:"verified_through_cache"` // of these, the files that perhaps came from memory
+	Backup      *backupJSON      `json:"backup"`                 // replaced files; null without --backup-dir
+	Verified    int64            `json:"verified"`               // number of files read back
+	Cached      int64            `json:"verified_through_cache"` // number of these files that perhaps came from memory
 }
 
 // copiedJSON counts regular files at one destination.
@@ -104,7 +104,7 @@ type manifestJSON struct {
 	Algorithm string `json:"algorithm"`
 	Lines     int    `json:"lines"`
 	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
-	SHA256    string `json:"sha256"`  // of the manifest file; "" if no line was left and the manifest was removed
+	SHA256    string `json:"sha256"`  // digest of the manifest file; "" if no line was left and the manifest was removed
 }
 
 // backupJSON is the backup directory, with the number of replaced files that it keeps.

@@ -97,7 +97,7 @@ func thousandths(share float64) float64 { return math.Round(share*1000) / 1000 }
 type shareJSON struct {
 	Place  string  `json:"place"`  // source, cpu, destination or limit
 	Target string  `json:"target"` // one destination; "" for other places and for all destinations together
-	Share  float64 `json:"share"`  // of the whole run, from 0 to 1
+	Share  float64 `json:"share"`  // part of the whole run, from 0 to 1
 }
 
 // newLimitJSON returns the place that limited the run, or nil.

@@ -40,7 +40,7 @@ func (r *copyReporter) list(e event.Event) {
 	}
 	key := e.Path
 	if e.Entry == fsys.Directory {
-		key += "/" // the order of the manifest
+		key += "/" // this is the order of the manifest
 	}
 	// The key ends with the number of the destination. Paths have no NUL bytes, so that a path
 	// sorts before longer paths that begin with it.

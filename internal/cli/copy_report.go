@@ -24,10 +24,10 @@ type copyReporter struct {
 	*reporter
 	flags    *copyFlags
 	listing  listing
-	counters *counters.Set // of the run
+	counters *counters.Set // counters of the run
 	html     *copyPage
 
-	volumes   volumes // of the destinations
+	volumes   volumes // volumes of the destinations
 	oneDevice int64   // number of warnings of warnOneDevice
 }
 
@@ -226,7 +226,7 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 	}
 	if target.Present > 0 { // otherwise the file there, if any, is not the one that was read
 		for i, digest := range target.Digests {
-			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // of the single file
+			t.row(string(o.Hashes[i]), hex.EncodeToString(digest)) // these are the digests of the single file
 		}
 	}
 	t.countOf("ignored", target.Ignored, "file", " not in the history")
@@ -241,7 +241,7 @@ func printTarget(w io.Writer, o *engine.Options, s *engine.Summary, target *engi
 		}
 		t.row("manifest", quote.Name(m.Path)+", "+lines(m))
 		if m.SHA256 != "" && target.Digests == nil {
-			t.row("its sha256", m.SHA256) // 76 columns
+			t.row("its sha256", m.SHA256) // the line has 76 columns
 		}
 	}
 	t.print(w)
@@ -346,7 +346,7 @@ func verified(o *engine.Options, s *engine.Summary) string {
 // files there may be up to date. If the source was not counted completely, it returns how many
 // files are present.
 func missing(s *engine.Summary, stopped bool) (list []string) {
-	all := true // all destinations lack the same number
+	all := true // true if all destinations lack the same number
 	for _, t := range s.Targets {
 		present, lacks := t.Present+t.Left, s.Total-t.Present-t.Left
 		all = all && present == s.Targets[0].Present+s.Targets[0].Left

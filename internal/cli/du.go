@@ -116,7 +116,7 @@ type duFlags struct {
 	depth     int
 	unit      unit
 	pathsFrom string
-	nameless  []error // of pathsFrom
+	nameless  []error // errors in pathsFrom that name no path
 
 	outputFlags
 
@@ -217,7 +217,7 @@ func (f *duFlags) duOptions(cmd *cobra.Command, args []string) (*usage.Options, 
 		o.MaxDepth = -1
 	}
 	if o.Inodes && f.unit.base == 0 {
-		f.unit = unitBytes // numbers, without a unit
+		f.unit = unitBytes // the sizes are numbers without a unit
 	}
 	var err error
 	if o.Filter, _, err = f.selection.read(cmd); err != nil {
@@ -351,7 +351,7 @@ func (l *duLines) finish(s *usage.Summary, complete bool) {
 
 // duReport collects the JSON output of du.
 type duReport struct {
-	top     bool // with --top, a path comes before the entries below it, otherwise after them
+	top     bool // true with --top: a path comes before the entries below it, otherwise after them
 	paths   []duPathJSON
 	pending []duEntryJSON // entries whose path has not come yet
 	total   uint64
@@ -360,7 +360,7 @@ type duReport struct {
 
 type duReportJSON struct {
 	headJSON
-	Apparent bool          `json:"apparent"` // file sizes, not allocated space
+	Apparent bool          `json:"apparent"` // true for file sizes, false for allocated space
 	Paths    []duPathJSON  `json:"paths"`
 	Total    uint64        `json:"total"`    // bytes
 	LeftOut  int64         `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
@@ -373,7 +373,7 @@ type duPathJSON struct {
 	nameJSON
 	Kind string `json:"kind"`
 	duAmountJSON
-	Entries []duEntryJSON `json:"entries"` // below it, in the order of printing
+	Entries []duEntryJSON `json:"entries"` // entries below the path, in the order of printing
 }
 
 type duEntryJSON struct {

@@ -20,7 +20,7 @@ import (
 const (
 	minNameWidth = 10
 	maxColumns   = math.MaxUint16 // the largest width that a terminal can report
-	indentWidth  = 2              // for each level of drawn directories
+	indentWidth  = 2              // columns for each level of drawn directories
 )
 
 // duChart draws each path with its largest entries. If the directory of an entry is drawn, too,
@@ -36,7 +36,7 @@ type duChart struct {
 	unicode bool // draw bars with block characters
 
 	entries []usage.Entry // the present path, then entries below it
-	drawn   bool          // at least one chart is drawn
+	drawn   bool          // true if at least one chart is drawn
 }
 
 func newDuChart(stdout io.Writer, r *results, flags *duFlags) *duChart {
@@ -102,9 +102,9 @@ func (c *duChart) gap() {
 // chartRow is an entry of a chart.
 type chartRow struct {
 	size  string
-	share float64 // of the size of the path, 0 to 1
+	share float64 // fraction of the size of the path, from 0 to 1
 	level int     // number of drawn directories that contain the entry
-	name  string  // relative to the innermost of these directories
+	name  string  // path relative to the innermost of these directories
 }
 
 // draw draws the chart of the collected entries, if there are any, and discards them.
@@ -122,7 +122,7 @@ func (c *duChart) draw() {
 	for _, row := range rows {
 		sizeWidth = max(sizeWidth, len(row.size))
 	}
-	space := c.columns() - sizeWidth - len("  100%  ") // for a bar and a name
+	space := c.columns() - sizeWidth - len("  100%  ") // columns for a bar and a name
 	barWidth := max(space/3, 1)
 	nameWidth := max(space-barWidth, minNameWidth)
 
@@ -140,14 +140,14 @@ func (c *duChart) draw() {
 // rows returns the entries in the order of the chart.
 func (c *duChart) rows() []chartRow {
 	path := c.entries[0]
-	below := make(map[string]*usage.Entry, len(c.entries)) // by their path relative to the first
+	below := make(map[string]*usage.Entry, len(c.entries)) // entries by their path relative to the first
 	names := make([]string, 0, len(c.entries))
 	for i, e := range c.entries[1:] {
 		name := strings.TrimLeft(strings.TrimPrefix(e.Path, path.Path), "/")
 		below[name] = &c.entries[1+i]
 		names = append(names, name)
 	}
-	inside := map[string][]string{} // by drawn directory, "" for the path: the entries one level below
+	inside := map[string][]string{} // entries one level below each drawn directory, "" for the path
 	for _, name := range names {
 		dir := parentOf(name)
 		for dir != "" && below[dir] == nil {

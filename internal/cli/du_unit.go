@@ -12,7 +12,7 @@ import (
 type unit struct {
 	base   uint64 // 1024 or 1000 if each size has the largest suitable unit, otherwise 0
 	size   uint64 // bytes, if all sizes have the same unit
-	suffix string // of that unit; "" for plain numbers
+	suffix string // suffix of that unit; "" for plain numbers
 }
 
 var (

@@ -18,16 +18,16 @@ import (
 // already reported its failures returns its outcome as the error.
 type outcome struct {
 	signal     os.Signal // the signal that stopped the run, or nil
-	refused    bool      // a usage error, or a refusal before the first write
-	mismatched bool      // content differs from its expected digest, or a file is missing
-	failed     bool      // something failed, perhaps only the log or the report
-	conflicts  bool      // the overwrite policy left existing names alone
+	refused    bool      // true after a usage error, or a refusal before the first write
+	mismatched bool      // true if content differs from its expected digest, or a file is missing
+	failed     bool      // true if something failed, perhaps only the log or the report
+	conflicts  bool      // true if the overwrite policy left existing names alone
 }
 
 type exitRow struct {
 	code    int
 	meaning string // one line of help
-	detail  string // added in man pages; may be ""
+	detail  string // more text of man pages; may be ""
 	holds   func(outcome) bool
 }
 

@@ -35,7 +35,7 @@ func newNameJSON(name string) nameJSON {
 // names the one that lists the file.
 type failureJSON struct {
 	nameJSON
-	Target    string `json:"target"` // "" for a failure of the source
+	Target    string `json:"target"` // name of the destination; "" for a failure of the source
 	Stage     string `json:"stage"`
 	Error     string `json:"error"`
 	Manifest  string `json:"manifest,omitempty"`
@@ -71,7 +71,7 @@ func printJSON(w io.Writer, v any) {
 	e := json.NewEncoder(&sb)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(v); err != nil {
-		panic(err) // a NaN, or a type that JSON lacks: a programming error; tests encode every type
+		panic(err) // a NaN, or a type that JSON lacks, is a programming error; tests encode every type
 	}
 	_, _ = io.WriteString(w, asciiJSON(sb.String()))
 }

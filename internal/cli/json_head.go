@@ -16,9 +16,9 @@ type headJSON struct {
 	Command string       `json:"command"`
 	Version string       `json:"version"`
 	Host    string       `json:"host"`
-	Start   string       `json:"start"` // RFC 3339, UTC
+	Start   string       `json:"start"` // time in RFC 3339, UTC
 	End     string       `json:"end"`
-	Options []optionJSON `json:"options"` // given on the command line
+	Options []optionJSON `json:"options"` // options on the command line
 }
 
 // amountJSON has the amount of data that a command has processed.

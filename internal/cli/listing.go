@@ -14,7 +14,7 @@ const listingMemory = 16 << 20 // bytes of lines that a listing keeps in memory
 type listing struct {
 	memory int // bytes of lines before they go to a temporary file
 
-	sorter *extsort.Sorter // nil before the first line
+	sorter *extsort.Sorter // lines by their keys; nil before the first line
 }
 
 // add adds a line, which is sorted by its key.

@@ -52,7 +52,7 @@ type (
 type logWriter struct {
 	*os.File
 	ctx     context.Context //nolint:containedctx // io.Writer has none
-	release func() bool     // of ctx
+	release func() bool     // ends the watch of ctx
 }
 
 // Write implements io.Writer.

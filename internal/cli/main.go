@@ -52,7 +52,7 @@ const floorSize = 16 << 20
 // ends before that. The collection that the allocation of floor causes took a quarter of its time.
 const (
 	firstInstant   = 50 * time.Millisecond
-	firstGCPercent = 200 // of the 4 MiB that Go's collector waits for at 100
+	firstGCPercent = 200 // percentage of the 4 MiB that Go's collector waits for at 100
 )
 
 // limitHeap sets when the heap is collected, unless the user has.
@@ -91,7 +91,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 // execute runs one command line on root, reports its error, and returns the exit code.
 func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	out := &checkedWriter{w: stdout}
-	root.SetArgs(append([]string{}, args...)) // never nil, or else cobra takes os.Args
+	root.SetArgs(append([]string{}, args...)) // a nil slice would make cobra use os.Args
 	root.SetIn(stdin)
 	root.SetOut(out)
 	root.SetErr(stderr)
@@ -101,7 +101,7 @@ func execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 		reportError(cmd, err, result, args)
 	}
 	if out.err != nil {
-		if !fsys.PipeClosed(out.err) { // a reader such as head may close the pipe early: no message
+		if !fsys.PipeClosed(out.err) { // a reader such as head may close the pipe early, without a message
 			fmt.Fprintf(stderr, "sealift: standard output: %s\n", quote.Text(fsys.BareError(out.err).Error()))
 		}
 		result = result.or(outcome{failed: true})

@@ -22,7 +22,7 @@ const classicMHL = "classic"
 
 // mhlKind is the value of --mhl.
 type mhlKind struct {
-	classic bool // write a media hash list (MHL 1.1), not an ASC MHL history
+	classic bool // true for a media hash list (MHL 1.1), false for an ASC MHL history
 	hashes  []hash.Algorithm
 }
 

@@ -16,7 +16,7 @@ type outputFlags struct {
 	logFile     string
 	logFormat   logFormat
 	progress    progress.Mode
-	report      string // file, "" for none
+	report      string // path of a file, "" for none
 }
 
 func (f *outputFlags) quietFlag(s *pflag.FlagSet, text string) {

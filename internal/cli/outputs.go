@@ -29,14 +29,14 @@ const (
 // usedFiles are the other files of a command.
 type usedFiles struct {
 	files  []usedFile
-	trees  []usedFile                 // directories in which neither may be
-	copied func(p *report.Place) bool // whether the place is that of an entry of the source at a destination; may be nil
+	trees  []usedFile                 // directories that must not contain a log or report
+	copied func(p *report.Place) bool // reports whether a copied entry has the place; may be nil
 }
 
 // usedFile is a file that a command reads or writes, which need not exist.
 type usedFile struct {
-	what   string   // how a message names it
-	path   string   // "" if stream is set, or if the command has no such file
+	what   string   // name of the file in messages
+	path   string   // path of the file; "" if stream is set, or if the command has no such file
 	stream *os.File // standard input or output
 }
 
@@ -104,7 +104,7 @@ func refuseOutput(out usedFile, used usedFiles, other usedFile) error {
 // linkTarget returns the path to which a symbolic link leads, which need not exist, or the path
 // itself. Opening a file to write it follows these links.
 func linkTarget(path string) string {
-	const maxLinks = 40 // as in Linux
+	const maxLinks = 40 // limit of links, as in Linux
 	for range maxLinks {
 		target, err := os.Readlink(path)
 		if err != nil {

@@ -39,8 +39,8 @@ type printer struct {
 
 	mu      sync.Mutex
 	w       io.Writer
-	claimed bool   // claim has returned true
-	shared  bool   // claim has returned false: another command may have a bar on the terminal
+	claimed bool   // true if claim has returned true
+	shared  bool   // true if claim has returned false: another command may have a bar on the terminal
 	bar     string // the bar on the screen, "" if there is none
 	err     error  // the last write error
 }

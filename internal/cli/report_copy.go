@@ -208,7 +208,7 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 	facts = append(facts, report.Fact{Label: "verification", Text: verification(p.options, t, s)})
 	if !s.DryRun {
 		written := p.bytes[i]
-		if p.samples == nil { // a merge: tasks have written the files
+		if p.samples == nil { // tasks have written the files of a merge
 			written = t.Copied.Bytes
 		}
 		facts = append(facts, report.Fact{Label: "written", Text: units.Size(written) + " (" + grouped(written) + " bytes)"})

@@ -26,7 +26,7 @@ import (
 // A nil *htmlReport collects and writes nothing.
 type htmlReport struct {
 	place *report.Place
-	fs    *fsys.FS // opens all files; nil for the operating system
+	fs    *fsys.FS // system that opens all files; nil for the operating system
 	args  []string // the arguments of the program
 	begun time.Time
 	trees []reportTree
@@ -126,10 +126,10 @@ func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration,
 	}
 	r.mu.Lock()
 	page := r.page(result, elapsed)
-	r.mu.Unlock() // the run has ended, so that nothing is added any more
+	r.mu.Unlock() // nothing is added after the end of the run
 	fill(page)
 	err := r.place.Write(page.Write)
-	if fsys.DeviceFull(err) { // without the list of files, the page is small
+	if fsys.DeviceFull(err) { // the page is small without the list of files
 		page.WithoutFiles("There was no space for the list of files on the device of this report.")
 		if r.place.Write(page.Write) == nil {
 			rep.warning("", "", fmt.Errorf("--report %s: the list of files is left out: %w", quote.Name(r.place.Path), fsys.BareError(err)))

@@ -13,7 +13,7 @@ import (
 type sampler struct {
 	samples *report.Samples
 	begun   time.Time
-	targets int // number of destinations; one more series, the last, is for bytes that are only read
+	targets int // number of destinations; another series, the last one, has bytes that are only read
 	phase   string
 
 	read    int64   // bytes that were only read, at the last sample

@@ -22,11 +22,11 @@ import (
 type reporter struct {
 	screen   *printer
 	results  *results      // lines on standard output; they are flushed before each message
-	log      *fileLog      // may be nil
-	progress progress.Mode // of --progress
+	log      *fileLog      // log of the run; may be nil
+	progress progress.Mode // value of --progress
 	quiet    bool          // print no warnings, and show progress only if --progress asks for it
-	json     bool          // keep the lists below
-	page     *htmlReport   // of --report; may be nil
+	json     bool          // keep the lists below for the JSON output
+	page     *htmlReport   // page of --report; may be nil
 	cmd      *cobra.Command
 	start    time.Time
 
@@ -50,8 +50,8 @@ type message struct {
 }
 
 const (
-	maxEqual    = 10   // messages of one kind that are printed; further ones are only counted
-	maxMessages = 1000 // kinds that are counted; messages of further kinds are all printed
+	maxEqual    = 10   // number of printed messages of one kind; further ones are only counted
+	maxMessages = 1000 // number of counted kinds; messages of further kinds are all printed
 )
 
 // printEqual prints a message, unless maxEqual messages of its kind were printed before.
@@ -227,7 +227,7 @@ func (r *reporter) end(err error, advice string) outcome {
 	case lost != nil && errors.Is(err, lost):
 		// execute reports it.
 	case errors.Is(err, context.Canceled):
-		r.print("stopped") // by the caller of Main, without a signal
+		r.print("stopped") // the caller of Main has stopped the run, without a signal
 	default:
 		r.failure("", "", err)
 	}

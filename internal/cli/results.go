@@ -19,12 +19,12 @@ const (
 type results struct {
 	w      io.Writer
 	screen *printer
-	shared bool        // w is a terminal, and the bar may be on the same one
-	failed func(error) // called once, with the first error; may be nil
+	shared bool        // true if w is a terminal, and the bar may be on the same one
+	failed func(error) // receives the first error, once; may be nil
 
 	mu      sync.Mutex
 	pending []byte
-	timer   *time.Timer // not nil while lines are pending
+	timer   *time.Timer // timer of the next write; not nil while lines are pending
 	err     error
 }
 

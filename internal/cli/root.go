@@ -155,7 +155,7 @@ func nearest(word string, names []string) string {
 	for slips := 1; slips <= 2; slips++ {
 		parent := &cobra.Command{SuggestionsMinimumDistance: slips}
 		for _, name := range names {
-			onlyBegins := len(name) > len(word)+slips // too weak a match for words of one or two letters
+			onlyBegins := len(name) > len(word)+slips // a match that is too weak for words of one or two letters
 			if len(name) >= 2*slips && (len(word) >= 3 || !onlyBegins) {
 				parent.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 			}

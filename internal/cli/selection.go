@@ -21,7 +21,7 @@ type selection struct {
 	filesFrom string
 	from0     bool
 	given     []optionJSON // the rules, in the order of the command line
-	empty     bool         // filesFrom lists no path
+	empty     bool         // true if filesFrom lists no path
 }
 
 // flags defines the flags. Their help begins with verb, for example "copy". oneFileSystem is

@@ -21,7 +21,7 @@ func onStatusSignal(show func()) (stop func()) {
 		}
 	})
 	return func() {
-		signal.Stop(asked) // after it, nothing sends to asked
+		signal.Stop(asked) // nothing sends to asked after this call
 		close(asked)
 		watcher.Wait()
 	}

@@ -45,7 +45,7 @@ func unitFactor(unit string) (factor int64, ok bool) {
 	if unit == "" || unit == "B" {
 		return 1, true
 	}
-	power := strings.IndexByte("KMGTPE", unit[0]&^0x20) + 1 // in upper case
+	power := strings.IndexByte("KMGTPE", unit[0]&^0x20) + 1 // &^0x20 makes upper case
 	base := int64(1024)
 	switch unit[1:] {
 	case "", "iB":
@@ -75,7 +75,7 @@ func appendHuman(b []byte, n, base uint64) (_ []byte, power int) {
 		return append(b, '.', '0'+byte(tenths%10)), power
 	}
 	whole := divideUp(n, size)
-	if whole == base { // rounded up to the next unit
+	if whole == base { // the number was rounded up to the next unit
 		return append(b, "1.0"...), power + 1
 	}
 	return strconv.AppendUint(b, whole, 10), power

@@ -58,7 +58,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		if err != nil {
 			return err
 		}
-		var gone atomic.Bool // the reader of standard output has closed the pipe
+		var gone atomic.Bool // true if the reader of standard output has closed the pipe
 		options.Report = func(e stream.Event) {
 			switch {
 			case e.Warning:
@@ -170,7 +170,7 @@ func (f *streamFlags) streamOptions(cmd *cobra.Command, args []string) (*stream.
 	switch {
 	case slices.Contains(args, ""):
 		return nil, usagef("the name of an input or output is empty")
-	case cmd.Flags().Changed("sync") && (o.Input == "end" || o.Input == "none"): // --sync none
+	case cmd.Flags().Changed("sync") && (o.Input == "end" || o.Input == "none"): // the user wrote --sync none
 		return nil, usagef("write the mode of --sync as --sync=%s, or a file of that name as ./%[1]s", o.Input)
 	case standardInputs(o.Outputs) > 1:
 		return nil, usagef("- is given twice as an output")

@@ -7,12 +7,12 @@ import (
 // streamJSON is the JSON output of stream.
 type streamJSON struct {
 	Schema     int                `json:"schema"`
-	Complete   bool               `json:"complete"` // the input was read as far as was asked for
-	amountJSON                    // Bytes are those of the output that has most
+	Complete   bool               `json:"complete"` // true if the input was read as far as requested
+	amountJSON                    // amounts of the output that has most bytes
 	In         recordsJSON        `json:"in"`
 	Outputs    []streamOutputJSON `json:"outputs"`
 	Digests    []digestJSON       `json:"digests"`
-	Manifest   *streamManifest    `json:"manifest"` // null if none was written
+	Manifest   *streamManifest    `json:"manifest"` // manifest; null if none was written
 	Failures   []failureJSON      `json:"failures"`
 	Warnings   []warningJSON      `json:"warnings"`
 	ExitCode   int                `json:"exit_code"`

@@ -14,10 +14,10 @@ type sumJSON struct {
 	headJSON
 	Counts sumCountsJSON `json:"counts"`
 	amountJSON
-	Files    []sumFileJSON    `json:"files"`      // empty with --manifest
-	Manifest *sumManifestJSON `json:"manifest"`   // null if none was written
-	List     *listJSON        `json:"media_list"` // null without --mhl=classic
-	History  *sumHistoryJSON  `json:"history"`    // null without --mhl
+	Files    []sumFileJSON    `json:"files"`      // files with their digests; empty with --manifest
+	Manifest *sumManifestJSON `json:"manifest"`   // manifest; null if none was written
+	List     *listJSON        `json:"media_list"` // media hash list; null without --mhl=classic
+	History  *sumHistoryJSON  `json:"history"`    // history; null without --mhl
 	Failures []failureJSON    `json:"failures"`
 	Warnings []warningJSON    `json:"warnings"`
 	ExitCode int              `json:"exit_code"`
@@ -28,7 +28,7 @@ type sumCountsJSON struct {
 	LeftOut  int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
 	Errors   int64 `json:"errors"`
 	Warnings int64 `json:"warnings"`
-	Cached   int64 `json:"read_through_cache"` // perhaps read from memory, although --cache requested the device
+	Cached   int64 `json:"read_through_cache"` // files perhaps read from memory despite --cache
 }
 
 type sumFileJSON struct {
@@ -46,14 +46,14 @@ type sumManifestJSON struct {
 	nameJSON
 	Lines   int    `json:"lines"`
 	Dropped int    `json:"dropped"` // lines of the previous manifest for files that are gone
-	SHA256  string `json:"sha256"`  // of the manifest file
+	SHA256  string `json:"sha256"`  // digest of the manifest file
 }
 
 // listJSON is a classic media hash list that this run has written.
 type listJSON struct {
 	nameJSON
-	Files  int    `json:"files"`  // that it lists
-	SHA256 string `json:"sha256"` // of the list
+	Files  int    `json:"files"`  // number of files that it lists
+	SHA256 string `json:"sha256"` // digest of the list
 }
 
 type sumHistoryJSON struct {
@@ -67,8 +67,8 @@ type sumHistoryJSON struct {
 // generationJSON is a generation of an ASC MHL history that this run has written.
 type generationJSON struct {
 	nameJSON
-	Files  int    `json:"files"`  // that it lists
-	SHA256 string `json:"sha256"` // of the file
+	Files  int    `json:"files"`  // number of files that it lists
+	SHA256 string `json:"sha256"` // digest of the file
 }
 
 func newGenerationsJSON(written []mhl.Written) []generationJSON {

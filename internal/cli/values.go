@@ -22,7 +22,7 @@ import (
 // the option.
 type value[T any] struct {
 	target *T
-	text   string // as given; before parsing, the default
+	text   string // text as given; before parsing, the default
 	parse  func(string) (T, error)
 	offer  cobra.CompletionFunc
 }
@@ -48,7 +48,7 @@ func newValue[T any](target *T, text string, parse func(string) (T, error), word
 	v := &value[T]{target, text, parse, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)}
 	if text != "" {
 		if err := v.Set(text); err != nil {
-			panic(fmt.Sprintf("default of a flag: %v", err)) // a programming error; the tests define every flag
+			panic(fmt.Sprintf("default of a flag: %v", err)) // this is a programming error; the tests define every flag
 		}
 	}
 	return v
@@ -69,11 +69,11 @@ func newList[T any](target *T, text string, parse func(string) (T, error), alone
 
 // Bounds of numeric flags.
 const (
-	minBlock   = "4KiB"  // a page; with smaller blocks, system calls need most of the time
-	maxBlock   = "1GiB"  // one read moves at most 2 GiB
-	maxQueue   = 1 << 16 // blocks that wait between two stages of one file
-	maxWorkers = 1024    // files in flight; each one uses a few descriptors
-	minWindow  = "1MiB"  // with less unwritten data, the device is idle most of the time
+	minBlock   = "4KiB"  // size of a page; with smaller blocks, system calls need most of the time
+	maxBlock   = "1GiB"  // half of the largest read, which is 2 GiB
+	maxQueue   = 1 << 16 // number of blocks that wait between two stages of one file
+	maxWorkers = 1024    // number of files in flight; each one uses a few descriptors
+	minWindow  = "1MiB"  // less unwritten data leaves the device idle most of the time
 )
 
 // sizeBetween returns a parser for sizes from least to most; "" for most means no upper bound.

@@ -9,9 +9,9 @@ import (
 // verdict is the first line of a summary: "complete: 158 files at 'dst'", or "NOT
 // COMPLETE: " with the reasons and the next step. Scripts may rely on the first word.
 type verdict struct {
-	good    string   // printed if there are no reasons
-	bad     string   // printed before the reasons
-	reasons []string // quoted by the caller
+	good    string   // text if there are no reasons
+	bad     string   // text before the reasons
+	reasons []string // reasons, quoted by the caller
 	next    string   // the next step after a bad verdict; may be ""
 }
 

@@ -95,7 +95,7 @@ type verifyFlags struct {
 	selection selection
 	outputFlags
 
-	literal           bool // do not convert backslashes in names
+	literal           bool // keep backslashes in names
 	silent, noSummary bool
 }
 

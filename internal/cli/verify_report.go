@@ -280,7 +280,7 @@ type verifyJSON struct {
 type verifyCountsJSON struct {
 	Files      int64 `json:"files"`
 	Matches    int64 `json:"matches"`
-	SizeOnly   int64 `json:"size_only"` // of matches: entries without a digest
+	SizeOnly   int64 `json:"size_only"` // number of matches without a digest
 	Mismatches int64 `json:"mismatches"`
 	Missing    int64 `json:"missing"`
 	Errors     int64 `json:"errors"`
@@ -289,13 +289,13 @@ type verifyCountsJSON struct {
 	Malformed  int64 `json:"malformed"`
 	LeftOut    int64 `json:"left_out"` // lines that the filters exclude
 	Warnings   int64 `json:"warnings"`
-	Cached     int64 `json:"verified_through_cache"` // perhaps read from memory, not from the device
+	Cached     int64 `json:"verified_through_cache"` // files perhaps read from memory, not from the device
 }
 
 type verifyManifestJSON struct {
 	nameJSON
-	Target    string `json:"target"`    // the directory that was checked against it
-	Algorithm string `json:"algorithm"` // "" if each line names its own algorithm
+	Target    string `json:"target"`    // directory that was checked against it
+	Algorithm string `json:"algorithm"` // name of the algorithm; "" if each line names its own
 	Lines     int64  `json:"lines"`
 }
 
@@ -330,7 +330,7 @@ func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
 		Warnings:   list(r.mu.warnings),
 		ExitCode:   result.code(),
 	}
-	manifests := map[string]int{} // by directory
+	manifests := map[string]int{} // number of manifests by directory
 	for _, m := range s.Manifests {
 		manifests[m.Dir]++
 		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})

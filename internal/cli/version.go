@@ -19,7 +19,7 @@ var version string
 type build struct {
 	Version  string    `json:"version"`
 	Commit   string    `json:"commit,omitempty"`
-	Time     time.Time `json:"time,omitzero"` // of the commit
+	Time     time.Time `json:"time,omitzero"` // time of the commit
 	Modified bool      `json:"modified,omitempty"`
 	Go       string    `json:"go"`
 	Platform string    `json:"platform"`
@@ -47,7 +47,7 @@ func buildFrom(info *debug.BuildInfo, linked string) build {
 			settings[s.Key] = s.Value
 		}
 		b.Commit, b.Modified = settings["vcs.revision"], settings["vcs.modified"] == "true"
-		b.Time, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero if it is not known
+		b.Time, _ = time.Parse(time.RFC3339, settings["vcs.time"]) // zero means that the time is not known
 	}
 	if b.Version == "" {
 		b.Version = "(devel)"

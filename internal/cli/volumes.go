@@ -15,7 +15,7 @@ import (
 // volume is the volume that holds a tree, before the run.
 type volume struct {
 	fsys.Volume
-	free int64 // bytes, -1 if unknown
+	free int64 // free bytes, -1 if unknown
 }
 
 // volumes are the volumes of the destinations, by their paths as given.
@@ -39,7 +39,7 @@ func readVolume(sys *fsys.FS, path string) volume {
 	if err != nil {
 		return v
 	}
-	for { // to the nearest directory that exists
+	for { // one round for each directory that does not exist
 		if info, err := os.Stat(path); err == nil && info.IsDir() || path == filepath.Dir(path) {
 			break
 		}
@@ -111,7 +111,7 @@ type volumeJSON struct {
 	Label      string `json:"label"`
 	FileSystem string `json:"file_system"`
 	Device     string `json:"device"`
-	Available  *int64 `json:"available"` // null if unknown
+	Available  *int64 `json:"available"` // free bytes; null if unknown
 }
 
 func newVolumeJSON(v volume) volumeJSON {
