@@ -24,7 +24,7 @@ const (
 	DeclarationName = "bagit.txt"
 	InfoName        = "bag-info.txt"
 	FetchName       = "fetch.txt"
-	oldInfoName     = "package-info.txt" // in place of bag-info.txt, up to version 0.95
+	oldInfoName     = "package-info.txt" // name in place of bag-info.txt up to version 0.95
 	PayloadName     = "data"
 )
 

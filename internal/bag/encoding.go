@@ -76,8 +76,8 @@ func (e Encoding) Decode(src io.ReaderAt, size int64) (text extsort.Spill, lengt
 // decoder reads characters as UTF-8.
 type decoder struct {
 	next func() (rune, error)
-	err  error  // sticky
-	left []byte // of the last character
+	err  error  // the error of all later calls
+	left []byte // rest of the last character
 	buf  [utf8.UTFMax]byte
 }
 
@@ -107,8 +107,8 @@ func (d *decoder) Read(p []byte) (n int, err error) {
 type utf16Reader struct {
 	in     *bufio.Reader
 	begun  bool
-	little bool  // the order of the bytes
-	offset int64 // of the next unit
+	little bool  // true if the low byte comes first
+	offset int64 // offset of the next unit
 }
 
 // begin finds the order of the bytes. Without a byte order mark, the first character shows

@@ -43,7 +43,7 @@ func parseCount(s string) (int64, error) {
 
 // Info has the elements of bag-info.txt that a check needs.
 type Info struct {
-	Oxum  *Oxum  // nil if there is none
+	Oxum  *Oxum  // content of Payload-Oxum; nil if there is none
 	Agent string // the first 1,000 bytes of Bag-Software-Agent
 }
 
@@ -51,7 +51,7 @@ type Info struct {
 func ReadInfo(r io.Reader) (i Info, err error) {
 	limited := &io.LimitedReader{R: r, N: maxInfo + 1}
 	var label string
-	var value strings.Builder // of the labels that are of interest
+	var value strings.Builder // value of the current label, if it is of interest
 	end := func() error {
 		text := strings.Trim(value.String(), " \t")
 		value.Reset()

@@ -10,8 +10,8 @@ import (
 
 // Table names the values of one option. A new value is one row of Names.
 type Table[T ~uint8] struct {
-	What  string   // the option in messages: "cache mode"
-	Names []string // indexed by the value, in the order of help and completion; "" for a value that cannot be chosen
+	What  string   // name of the option in messages: "cache mode"
+	Names []string // names by value, in the order of help and completion; "" for a value that cannot be chosen
 }
 
 // Name returns the name of a value.

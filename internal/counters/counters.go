@@ -14,14 +14,14 @@ type Phase int32
 // The phases.
 const (
 	PhaseStarting Phase = iota
-	PhaseScanning       // counting the work, which has already begun
+	PhaseScanning       // The run counts the work, which has already begun.
 	PhaseCopying
-	PhaseFlushing  // waiting for the device
-	PhaseVerifying // reading destinations again, or checking manifests
+	PhaseFlushing  // The run waits for the device.
+	PhaseVerifying // The run reads destinations again, or checks manifests.
 	PhaseHashing
 	PhaseComparing
 	PhaseDone
-	PhaseStopped // before the end
+	PhaseStopped // The run was stopped before the end.
 )
 
 // End returns the phase of a run that has ended.
@@ -54,7 +54,7 @@ type Set struct {
 	Unwritten    atomic.Int64 // The part of Bytes that the slowest destination's device does not have yet.
 	DeviceRate   atomic.Int64 // Bytes per second of that device, 0 while unknown.
 	BytesOnly    atomic.Bool  // There are no files to count.
-	ReadBack     Work         // Of a copy: what --verify reads, once at each destination. Totals are 0 before it begins.
+	ReadBack     Work         // The bytes that --verify reads, once at each destination. Totals are 0 before it begins.
 
 	workers struct {
 		sync.Mutex
@@ -70,7 +70,7 @@ type Set struct {
 type Destination struct {
 	Name      string                 // The name that the user gave.
 	Unwritten atomic.Int64           // The part of Bytes that its device does not have yet.
-	Dropped   atomic.Pointer[string] // Why nothing more is written there; nil if it is not dropped.
+	Dropped   atomic.Pointer[string] // The reason why nothing more is written there; nil if it is not dropped.
 	ReadBack  Work                   // The part of Set.ReadBack that is read there.
 }
 

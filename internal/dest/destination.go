@@ -20,27 +20,27 @@ import (
 type Destination struct {
 	route.Destination
 	Index  int
-	Root   *fsys.Dir // nil in a dry run if it does not exist
-	ID     fsys.ID   // of Root
+	Root   *fsys.Dir // root of the destination; nil in a dry run if it does not exist
+	ID     fsys.ID   // identity of Root
 	Handle *fsys.Handle
 
-	Created bool     // this run has created Root
-	Writes  bool     // the run writes here: it has a journal
+	Created bool     // true if this run has created Root
+	Writes  bool     // true if the run writes here: it has a journal
 	made    []string // the directories that this run has created, Root and its parents, outermost first
-	mode    uint32   // of Root, which GiveBack restores
-	taken   bool     // Root was read-only and was made writable
+	mode    uint32   // mode of Root, which GiveBack restores
+	taken   bool     // true if Root was read-only and was made writable
 
 	FileSystems FileSystems
-	SyncList    SyncList // what a flush may sync one by one
+	SyncList    SyncList // list of paths that a flush may sync one by one
 	Space       Space
 	Progress    counters.Destination
 
 	report func(event.Event)
 	onDrop func()
-	totals *counters.Set // of the source
+	totals *counters.Set // counters of the source
 
-	lost         atomic.Pointer[error] // why it was dropped
-	deviceFailed atomic.Bool           // FailEnd has reported that the device failed
+	lost         atomic.Pointer[error] // the reason why the destination was dropped
+	deviceFailed atomic.Bool           // true if FailEnd has reported that the device failed
 	warned       sync.Map              // kinds of warnings that were reported → true
 }
 
@@ -90,7 +90,7 @@ func (d *Destination) IsGone(err error) (gone bool, cause error) {
 	case fsys.DestinationLost(err):
 		return true, err
 	case !d.Writes || !failed && !errors.Is(err, fs.ErrNotExist) && !fsys.NotPermitted(err):
-		return false, err // a dry run
+		return false, err // a dry run drops no destination
 	case d.CheckName() != nil || failed && !d.canCreate():
 		return true, fmt.Errorf("%w, and nothing can be made there any more", err)
 	}

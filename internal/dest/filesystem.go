@@ -16,15 +16,15 @@ import (
 // Find has returned it.
 type FileSystem struct {
 	metadata.Store
-	ChangeTimes bool          // programs cannot set a file's change time, so it shows later changes
-	Slack       time.Duration // how much earlier a time stamp may be here than on the file system of the root
-	SyncEach    bool          // sync each file and directory separately
+	ChangeTimes bool          // true if programs cannot set a file's change time, so it shows later changes
+	Slack       time.Duration // the most by which a time stamp may be earlier here than on the file system of the root
+	SyncEach    bool          // true if each file and directory is synced separately
 
 	of               *FileSystems
-	dir              *fsys.Dir     // in this file system; open until the end, to flush it and to receive its writeback errors; nil in a dry run
+	dir              *fsys.Dir     // directory in this file system, for flushes and writeback errors; nil in a dry run
 	probed           bool          // false if no file could be created: the properties are guessed
-	ahead            time.Duration // how far the file system's clock is ahead of this machine's; negative if behind
-	sharesSyncErrors bool          // a sync of one file returns errors about others
+	ahead            time.Duration // lead of the file system's clock over this machine's; negative if behind
+	sharesSyncErrors bool          // true if a sync of one file returns errors about others
 }
 
 // Settings are the options of a run that concern the file systems of a destination.
@@ -49,14 +49,14 @@ type FileSystems struct {
 	// TemporaryLeft: a temporary could not be removed. A later run finds it by the journal.
 	TemporaryLeft atomic.Bool
 
-	root        *fsys.Dir   // of the destination; nil in a dry run if it does not exist
-	rootSystem  *FileSystem // of root
-	whole       bool        // flush file systems completely, where syncfs is reliable
-	drivesLater bool        // separate syncs leave the write caches of the drives to syncDrives
+	root        *fsys.Dir   // root of the destination; nil in a dry run if it does not exist
+	rootSystem  *FileSystem // file system of root
+	whole       bool        // true to flush file systems completely, where syncfs is reliable
+	drivesLater bool        // true if separate syncs leave the write caches of the drives to syncDrives
 
 	mu struct {
 		sync.Mutex
-		met map[uint64]*FileSystem // by device number
+		met map[uint64]*FileSystem // file systems by device number
 	}
 }
 

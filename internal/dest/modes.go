@@ -7,9 +7,9 @@ type SyncMode uint8
 
 // The sync modes.
 const (
-	SyncEnd  SyncMode = iota // once, before the manifest gets its name
-	SyncFile                 // each file, before it gets its name
-	SyncNone                 // never
+	SyncEnd  SyncMode = iota // Sync once, before the manifest gets its name.
+	SyncFile                 // Sync each file before it gets its name.
+	SyncNone                 // Do not sync.
 )
 
 // SyncModes are the values of --sync.

@@ -61,7 +61,7 @@ func (d *Destination) tryRoot() error {
 	defer parent.Close()
 	name := filepath.Base(d.Dir)
 	mkdir := parent.MkdirUnfinished
-	if d.Name != "" { // the directory is complete as it is
+	if d.Name != "" { // no later step changes the directory of a single file
 		mkdir = parent.Mkdir
 	}
 	exists := mkdir(name)

@@ -12,8 +12,8 @@ import (
 // Space is the free space of a destination when the copy began, and the space that the copy
 // needs.
 type Space struct {
-	Device    uint64       // on which the free space is
-	Available int64        // bytes, -1 if unknown
+	Device    uint64       // device that has the free space
+	Available int64        // free bytes, -1 if unknown
 	Created   atomic.Int64 // bytes of files that this run has created
 	Present   atomic.Int64 // bytes of all files of the source that exist there, Created included
 	Needed    atomic.Int64 // bytes that the copy needs, by a scan of source and destination; 0 until it is complete

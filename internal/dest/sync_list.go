@@ -18,8 +18,8 @@ const fewEntries = 16
 type SyncList struct {
 	mu struct {
 		sync.Mutex
-		files, dirs []string // relative to the destination's root
-		many        bool     // more than fewEntries, or an entry that cannot be synced separately; the lists are empty
+		files, dirs []string // paths relative to the destination's root
+		many        bool     // true for more than fewEntries, or an entry that cannot be synced separately; no list then
 	}
 }
 

@@ -13,25 +13,25 @@ type Kind uint8
 
 // The kinds of events.
 const (
-	Copied          Kind = iota // an entry was created or replaced (Action says which)
-	Skipped                     // an entry was up to date, or left alone by policy "never"
-	Conflict                    // an existing entry was left unchanged; Err has the reason, Hint or Next the way out
-	Failed                      // Err is a *failure.FileError
-	Mismatch                    // content does not match its expected digest; Err is a *failure.FileError
-	Warning                     // the run does less than requested; once for each kind of warning
-	DestinationLost             // a destination is dropped; Err says why
+	Copied          Kind = iota // An entry was created or replaced; Action says which.
+	Skipped                     // An entry was up to date, or left alone by policy "never".
+	Conflict                    // An existing entry was left unchanged; Err has the reason, Hint or Next the way out.
+	Failed                      // An operation failed; Err is a *failure.FileError.
+	Mismatch                    // Content does not match its expected digest; Err is a *failure.FileError.
+	Warning                     // The run does less than requested. Each kind of warning occurs once.
+	DestinationLost             // A destination is dropped; Err says why.
 )
 
 // Event reports one thing that happened during the copy.
 type Event struct {
 	Kind    Kind
-	Path    string       // relative to the source's root, raw bytes
-	Target  string       // the destination as the user named it; "" if the event concerns the source or all destinations
-	Entry   fsys.Kind    // Copied, Skipped: its kind in the source
+	Path    string       // path relative to the source's root, raw bytes
+	Target  string       // destination as the user named it; "" if the event concerns the source or all of them
+	Entry   fsys.Kind    // Copied, Skipped: kind of the entry in the source
 	Action  string       // Copied, Skipped: "created", "replaced", "linked", "up to date", "metadata", "kept"
-	Reason  string       // Copied, Skipped: why, as text for people; "" if obvious
+	Reason  string       // Copied, Skipped: reason, as text for people; "" if obvious
 	Bytes   int64        // size of a copied file
-	Digests hash.Digests // of the file's content, one for each of engine.Options.Hashes; nil if they are unknown
+	Digests hash.Digests // digests of the content, one for each of engine.Options.Hashes; nil if they are unknown
 	Err     error        // Failed: *failure.FileError; Conflict, Warning, DestinationLost: the text
 	Hint    string       // Conflict: the overwrite policy that would replace the entry, "" if none would
 	Next    string       // Conflict: the user's next step if Hint is ""; "" if it is to move the existing entry away
@@ -40,11 +40,11 @@ type Event struct {
 // Entry is an entry of the source with its outcome at each destination, as engine.Options.Each
 // receives it.
 type Entry struct {
-	Path    string // relative to the source's root, raw bytes
+	Path    string // path relative to the source's root, raw bytes
 	Kind    fsys.Kind
 	Size    int64
 	Mtime   fsys.Time
-	Digests hash.Digests // one for each of engine.Options.Hashes; nil if the content was not read and no line is kept
+	Digests hash.Digests // digests in the order of engine.Options.Hashes; nil if not read and no line is kept
 	// Outcomes has one element for each of engine.Options.Targets: Event.Action, "conflict", or "" if
 	// the entry was not copied there.
 	Outcomes []string

@@ -40,16 +40,16 @@ type Spill interface {
 type Sorter struct {
 	newSpill   func() (Spill, error)
 	arena      []byte   // records, one after the other
-	offsets    []uint32 // of the records; in the order of arrival, or sorted
-	maxBytes   int      // of arena
-	maxRecords int      // of offsets
+	offsets    []uint32 // offsets of the records in arena; in the order of arrival, or sorted
+	maxBytes   int      // limit of arena
+	maxRecords int      // limit of the number of records
 
-	spill   Spill // nil until the arena was full once
-	spilled int64 // bytes
+	spill   Spill // storage beyond the limits; nil until the arena was full once
+	spilled int64 // number of bytes in spill
 	runs    []run
-	out     *bufio.Writer // to spill
-	reading bool          // Each is running
-	err     error         // sticky
+	out     *bufio.Writer // a buffer before spill
+	reading bool          // true while Each is running
+	err     error         // the error of all later calls
 }
 
 // run is a sorted sequence of records in the spill, from start up to end. Later runs have later

@@ -119,7 +119,7 @@ func (m *memoryRun) next() (record, error) {
 // spilledRun yields the records of a run in the spill.
 type spilledRun struct {
 	in   *bufio.Reader
-	left int64 // bytes of the run
+	left int64 // rest of the run in bytes
 	// The records take turns: the one before is still in use when the next one is read.
 	bodies [2][]byte
 }

@@ -22,7 +22,7 @@ func TempFile() (Spill, error) { return &temporary{}, nil }
 
 type temporary struct {
 	held    []byte   // the data, as long as there is no file
-	file    *os.File // nil until there is more data
+	file    *os.File // file with the data; nil until there is more than fits in memory
 	unnamed bool
 }
 
@@ -57,7 +57,7 @@ func createTemp() (*os.File, error) {
 	f, err := os.CreateTemp("", "sealift-sort-")
 	if err != nil {
 		if e, ok := errors.AsType[*os.PathError](err); ok {
-			err = e.Err // without the random name of the file
+			err = e.Err // the message leaves out the random name of the file
 		}
 		return nil, fmt.Errorf("%w: the directory '%s' cannot be used: %w; set %s to another", ErrTemporary, os.TempDir(), err, variable())
 	}

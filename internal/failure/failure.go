@@ -37,8 +37,8 @@ var (
 // FileError is the only error type for a failure of a file. The code that knows the path
 // creates it, once.
 type FileError struct {
-	Path   string // relative to the source's root, raw bytes; "" for the root itself
-	Target string // the destination as the user named it; "" if the error concerns the source
+	Path   string // raw path relative to the source's root; "" for the root itself
+	Target string // destination as the user named it; "" if the error concerns the source
 	Stage  Stage
 	Err    error
 }

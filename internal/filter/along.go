@@ -32,7 +32,7 @@ type matcher struct {
 	// may has, for each segment, whether the next component may match it: the components before
 	// match the segments before.
 	may     []bool
-	matches bool // the rule matches the path so far, or would if it were a directory
+	matches bool // true if the rule matches the path so far, or would if it were a directory
 }
 
 func newMatcher(r *rule) matcher {

@@ -14,7 +14,7 @@ type class struct {
 }
 
 type charRange struct {
-	lo, hi rune // both belong to the range
+	lo, hi rune // the first and the last member of the range
 }
 
 // namedClasses are the POSIX classes in the C locale, which is all that git

@@ -40,9 +40,9 @@ import (
 
 // Verdict is the result of a [List] for one entry.
 type Verdict struct {
-	Selected bool // the entry belongs to the selection
-	Searched bool // a directory that the walk has to read, because an entry below it can belong to the selection
-	counting int  // this many rules, from the first, count below a directory
+	Selected bool // true if the entry belongs to the selection
+	Searched bool // true for a directory that the walk has to read because of selected entries below
+	counting int  // number of rules, from the first, that count below a directory
 }
 
 // LeftOut reports whether neither the entry nor anything below it belongs to the selection.
@@ -50,7 +50,7 @@ func (v Verdict) LeftOut() bool { return !v.Selected && !v.Searched }
 
 // Rule is one rule of a List. Lists with the same rules are equal.
 type Rule struct {
-	Include bool // false to exclude
+	Include bool // true to include, false to exclude
 	Pattern string
 	File    int // number of the file that has the rule, from 1; 0 for a rule of --include or --exclude
 }
@@ -64,7 +64,7 @@ type Rule struct {
 // used from several goroutines.
 type List struct {
 	rules []rule
-	paths bool // some rule matches more than the base name
+	paths bool // true if some rule matches more than the base name
 }
 
 // Include appends a rule that includes the entries that pattern matches. A malformed
@@ -202,7 +202,7 @@ func parseLine(line string) (pattern string, include bool) {
 // trimTrailingSpaces removes the spaces at the end of s, beginning with the first one that no
 // backslash escapes.
 func trimTrailingSpaces(s string) string {
-	end := 0 // after the last byte to keep
+	end := 0 // index after the last byte to keep
 	for i := 0; i < len(s); i++ {
 		switch s[i] {
 		case ' ':

@@ -33,7 +33,7 @@ func (o *Only) Fingerprint() uint64 {
 // methods of a nil *Node report that nothing is selected.
 type Node struct {
 	all      bool
-	met      atomic.Bool // Child has returned it
+	met      atomic.Bool // true after Child has returned the node
 	children map[string]*Node
 }
 

@@ -10,11 +10,11 @@ import (
 // A rule is one compiled pattern.
 type rule struct {
 	Rule
-	dirOnly bool // the pattern ended in a slash
-	anyBase bool // one segment, matched against the base name at any depth
+	dirOnly bool // true if the pattern ended in a slash
+	anyBase bool // true for one segment, matched against the base name at any depth
 	segs    []segment
 	first   int          // index of the first rule of its file, otherwise of the rule itself
-	met     *atomic.Bool // it has matched an entry, or can match one below a directory that is not searched
+	met     *atomic.Bool // true if it has matched an entry, or can match one in an unsearched directory
 }
 
 // compile parses the pattern of a rule; the error quotes it.

@@ -9,25 +9,25 @@ import (
 // A segment is the part of a pattern between two slashes.
 type segment struct {
 	kind   segmentKind
-	text   string  // for exactName, namePrefix, nameSuffix
-	tokens []token // for tokenMatch
+	text   string  // text of exactName, namePrefix and nameSuffix
+	tokens []token // tokens of tokenMatch
 }
 
 type segmentKind uint8
 
 const (
-	tokenMatch segmentKind = iota // all other patterns
-	exactName                     // no wildcard
-	namePrefix                    // text*
-	nameSuffix                    // *text
-	anyName                       // *
-	anyDepth                      // **: any number of components
+	tokenMatch segmentKind = iota // The pattern is any other one.
+	exactName                     // The pattern has no wildcard.
+	namePrefix                    // The pattern is text*.
+	nameSuffix                    // The pattern is *text.
+	anyName                       // The pattern is *.
+	anyDepth                      // The pattern is **: any number of components.
 )
 
 type token struct {
 	op    tokenOp
-	char  rune  // for oneChar
-	class class // for oneOfClass
+	char  rune  // character of oneChar
+	class class // class of oneOfClass
 }
 
 type tokenOp uint8

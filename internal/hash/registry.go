@@ -35,7 +35,7 @@ type entry struct {
 	// has letters and digits only, because the names of manifests are split into words.
 	name Algorithm
 
-	size int // of a digest, in bytes
+	size int // size of a digest in bytes
 	new  func() hash.Hash
 
 	// file is the name of the manifest of a tree, the name in upper case and "SUMS"; empty for

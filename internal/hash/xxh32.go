@@ -10,7 +10,7 @@ import (
 type xxh32 struct {
 	lanes [4]uint32
 	rest  [16]byte // the first total%16 bytes are an incomplete block
-	total uint64   // bytes written
+	total uint64   // number of written bytes
 }
 
 const (

@@ -13,7 +13,7 @@ import (
 // Sign is a marker or a journal in the root of a tree.
 type Sign struct {
 	Name    string
-	Journal bool  // a journal, and not a marker
+	Journal bool  // true for a journal, false for a marker
 	Err     error // The kind of sign, and how to complete the copy.
 }
 
@@ -71,7 +71,7 @@ func unfinished(root *fsys.Dir, name string) error {
 func holdsWork(root *fsys.Dir, name string) (bool, error) {
 	info, err := root.Lstat(name)
 	if err == nil && info.Kind != fsys.Directory {
-		return false, nil // not created by a copy
+		return false, nil // no copy has created it
 	}
 	var dir *fsys.Dir
 	if err == nil {

@@ -20,9 +20,9 @@ import (
 //
 // It never replaces or removes a file that it does not own.
 type Job struct {
-	Root    *fsys.Dir // of the destination
+	Root    *fsys.Dir // root of the destination
 	Source  string    // an absolute path without symbolic links
-	Filters string    // as in Head
+	Filters string    // value of Head.Filters
 	// Sync makes each change durable. It is off after a sync has failed in the destination,
 	// because the kernel reports an error once, and the next sync would succeed.
 	Sync bool

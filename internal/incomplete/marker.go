@@ -88,8 +88,8 @@ func listedAs(root *fsys.Dir, names []string, name string) string {
 type Head struct {
 	Source  string // the absolute path of the source, as quote.Name writes it
 	Filters string // "none", or the fingerprint of the filters of the copy
-	Date    string // when the copy ended: UTC, RFC 3339
-	Missing int64  // paths that are missing or wrong at the destination
+	Date    string // time when the copy ended: UTC, RFC 3339
+	Missing int64  // number of paths that are missing or wrong at the destination
 }
 
 // NoFilters is Head.Filters of a copy without filters.

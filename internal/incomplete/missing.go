@@ -15,7 +15,7 @@ import (
 // list the same. These limits keep a Missing at about 50 MB.
 const (
 	maxListed  = 10_000
-	maxPending = 500     // paths that were added since the list was last sorted
+	maxPending = 500     // number of paths that were added since the list was last sorted
 	maxPath    = 4 << 10 // bytes
 	maxCause   = 500     // bytes
 	maxRemarks = 100
@@ -24,13 +24,13 @@ const (
 // Missing collects the paths that a copy could not complete in one destination. The zero
 // value means that the copy is complete.
 type Missing struct {
-	Cut     bool // the copy ended before it had tried every file
-	Planned bool // a plan split the copy into shards
+	Cut     bool // true if the copy ended before it had tried every file
+	Planned bool // true if a plan split the copy into shards
 
 	remarks []string // failures of the destination or the source that concern no path
-	list    []gap    // sorted and without duplicates, except for the paths added since
+	list    []gap    // paths, sorted and without duplicates, except for those added since
 	more    int64    // number of paths after the list
-	seen    bool     // nothing was added since the last call of Changed
+	seen    bool     // true if nothing was added since the last call of Changed
 }
 
 type gap struct{ path, cause string }

@@ -31,10 +31,10 @@ type Names struct {
 	mu     sync.Mutex
 	sorter *extsort.Sorter // key: device, inode, path; value: the kind, and the indices of directory and note
 	dirs   []heldDir
-	number map[*walk.Dir]uint64 // the index in dirs
-	notes  []any                // that are not nil
+	number map[*walk.Dir]uint64 // indices in dirs
+	notes  []any                // notes that are not nil
 
-	key, value []byte // of the name that is being added
+	key, value []byte // key and value of the name that is being added
 }
 
 // heldDir is a directory of the source, and how many names hold it.

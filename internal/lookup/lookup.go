@@ -22,7 +22,7 @@ type File struct {
 	src     io.ReaderAt
 	size    int64
 	hash    func(path []byte) uint64
-	offBits int // of an entry, for the offset
+	offBits int // number of bits of an entry that the offset has
 }
 
 // New returns the File of a file of size bytes. hash is nil except in tests.
@@ -67,7 +67,7 @@ func search(entries []Entry, e Entry) int {
 		return 0
 	}
 	at := place(uint64(e), n)
-	for range 2 { // closer each time, and right for any entries
+	for range 2 { // the second round is closer, and right for any entries
 		if have := entries[at]; have < e {
 			at = min(at+place(uint64(e-have), n), n-1)
 		} else {
@@ -126,7 +126,7 @@ func (f *File) ReadLine(buf []byte, offset int64, maxLine int) ([]byte, error) {
 // as by a walk, one system call reads a hundred of them.
 type Window struct {
 	file  *File
-	bytes []byte // of the file, from start on
+	bytes []byte // part of the file, from start on
 	start int64
 }
 

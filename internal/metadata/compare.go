@@ -18,7 +18,7 @@ func (s *Store) Outdated(o *fsys.Object, v *Values, dst fsys.Info) (bool, error)
 		return false, nil
 	}
 	list, err := o.Xattrs(s.Rules.wants)
-	if err != nil && Refused(err) { // setting attributes reports that
+	if err != nil && Refused(err) { // setting the attributes reports that
 		return false, nil
 	}
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Store) Outdated(o *fsys.Object, v *Values, dst fsys.Info) (bool, error)
 	differs := func(a, b []fsys.Xattr) bool {
 		return slices.ContainsFunc(a, func(x fsys.Xattr) bool {
 			kind := xattrKind(x.Name)
-			if s.cannot(kind) || kind == kindACL && s.ForgetsModes { // a new file would lack it, too
+			if s.cannot(kind) || kind == kindACL && s.ForgetsModes { // a new file would lack this kind, too
 				return false
 			}
 			return !bytes.Equal(valueOf(b, x.Name), x.Value) || valueOf(b, x.Name) == nil

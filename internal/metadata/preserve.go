@@ -15,7 +15,7 @@ type Preserve uint8
 const (
 	PreserveMode Preserve = 1 << iota
 	PreserveTimes
-	PreserveOwner // has an effect only in a privileged process
+	PreserveOwner // This kind has an effect only in a privileged process.
 	PreserveLinks
 	PreserveXattr
 	PreserveACL
@@ -70,13 +70,13 @@ func (p Preserve) keepsXattrs() bool { return p&(PreserveXattr|PreserveACL) != 0
 type Values struct {
 	Info   fsys.Info
 	Xattrs []fsys.Xattr
-	Unread bool // the entry may have further attributes, which this user must not read
+	Unread bool // true if the entry may have further attributes, which this user must not read
 }
 
 // Rules say which metadata a run copies.
 type Rules struct {
 	Preserve   Preserve
-	Privileged bool // the process may set any owner
+	Privileged bool // true if the process may set any owner
 }
 
 // setsOwner reports whether a new file gets the owner and group of the source.

@@ -24,7 +24,7 @@ const (
 // goroutines may use it.
 type Store struct {
 	Rules       *Rules
-	Granularity int64 // of modification times, in nanoseconds
+	Granularity int64 // granularity of modification times, in nanoseconds
 
 	// The file system accepts chmod or chown without an error and does not store the result,
 	// or hides it from this user, as sshfs does with -o umask. Modes or owners are then set on
@@ -35,7 +35,7 @@ type Store struct {
 	Report func(kind string, err error)
 
 	lacks        sync.Map // kinds of metadata that the file system cannot store → true
-	followsLinks answer   // setting metadata of a symbolic link changes the file that it points to
+	followsLinks answer   // reports whether setting metadata of a symbolic link changes its target
 }
 
 // SameTime reports whether two modification times are equal at the granularity of the file system.

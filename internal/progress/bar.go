@@ -108,7 +108,7 @@ func (s snapshot) factsLine(space int) string {
 // fields do not move.
 type field struct {
 	text string
-	drop int // if space is short, the field with the highest number is left out first
+	drop int // rank: without space for all fields, the one with the highest rank is left out first
 }
 
 // fit joins the fields that fit into space columns, in their order.

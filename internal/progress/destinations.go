@@ -12,14 +12,14 @@ import (
 
 // destination holds what is shown for one of several destinations.
 type destination struct {
-	name      string // quoted
+	name      string // quoted name
 	rate      float64
 	unwritten int64
-	readBack  bool // rate, bytes and total are of reading back; unwritten is not shown
+	readBack  bool // true if rate, bytes and total are of reading back; unwritten is not shown
 	bytes     int64
 	total     int64
-	limits    bool   // this destination limits the copy
-	dropped   string // why the destination was dropped, quoted; "" if it was not
+	limits    bool   // true if this destination limits the copy
+	dropped   string // reason why the destination was dropped, quoted; "" if it was not
 }
 
 // A destination limits the others if its unwritten data is at least limitingBytes, and at least

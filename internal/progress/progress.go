@@ -22,10 +22,10 @@ type Mode uint8
 
 // The modes.
 const (
-	ModeAuto  Mode = iota // see [Mode.Resolve]
-	ModeBar               // a few lines, redrawn in place
-	ModePlain             // a line of text every ten seconds
-	ModeJSON              // a line with a JSON object every second
+	ModeAuto  Mode = iota // [Mode.Resolve] chooses another mode.
+	ModeBar               // A few lines are redrawn in place.
+	ModePlain             // A line of text appears every ten seconds.
+	ModeJSON              // A line with a JSON object appears every second.
 	ModeNone
 )
 
@@ -56,7 +56,7 @@ func (m Mode) Resolve(terminal, quiet bool) Mode {
 
 // Intervals of the modes. A bar that is drawn more than four times a second flickers.
 const (
-	tick          = 250 * time.Millisecond // samples and redraws of the bar
+	tick          = 250 * time.Millisecond // time between two samples, and between two redraws of the bar
 	jsonInterval  = time.Second
 	plainInterval = 10 * time.Second
 )
@@ -72,7 +72,7 @@ type Screen interface {
 
 // Config selects what is shown, how, and where.
 type Config struct {
-	Mode     Mode // not ModeAuto
+	Mode     Mode // any mode but ModeAuto
 	Counters *counters.Set
 	Screen   Screen
 
@@ -136,7 +136,7 @@ func (p *Progress) watch() {
 		s := p.snapshot()
 		switch now := time.Now(); p.config.Mode {
 		case ModeBar:
-			columns, rows := p.config.Size() // may have changed since the last frame
+			columns, rows := p.config.Size() // the size may have changed since the last frame
 			p.config.Screen.Bar(strings.Join(view(s, columns, rows, frame, p.config.Look), "\n"))
 		case ModePlain:
 			if now.Sub(shown) >= plainInterval {
@@ -191,11 +191,11 @@ const jsonSchema = 1
 type report struct {
 	Schema         int      `json:"schema"`
 	Phase          string   `json:"phase"`
-	Bytes          int64    `json:"bytes"` // without unwritten bytes
+	Bytes          int64    `json:"bytes"` // number of bytes without unwritten ones
 	TotalBytes     *int64   `json:"total_bytes"`
 	Files          int64    `json:"files"`
 	TotalFiles     *int64   `json:"total_files"`
-	Unwritten      int64    `json:"unwritten_bytes"` // read, but not yet on the device of the slowest destination
+	Unwritten      int64    `json:"unwritten_bytes"` // read bytes that the slowest destination's device lacks
 	Rate           float64  `json:"rate"`            // bytes per second, over the last seconds
 	Average        float64  `json:"average_rate"`    // bytes per second since the start of the copy, or of verifying
 	ElapsedSeconds float64  `json:"elapsed_seconds"`

@@ -16,8 +16,8 @@ const (
 // sample holds the counters at one moment.
 type sample struct {
 	at    time.Time
-	bytes int64 // without bytes that the run did not read
-	files int64 // without files that an interrupted run had copied
+	bytes int64 // number of bytes that the run has read
+	files int64 // number of files without those that an interrupted run had copied
 }
 
 // fileCost is the number of bytes that the estimate of the time left adds for each file. To open,
@@ -30,10 +30,10 @@ type sampler struct {
 	phase   counters.Phase
 	work    *counters.Work // the work of the samples: copying or reading back
 	current *string        // path of the file that is shown
-	first   sample         // from which the average is computed
-	samples []sample       // oldest first; never empty
+	first   sample         // sample from which the average is computed
+	samples []sample       // samples, the oldest first; never empty
 	counted int64          // Work.Bytes at the last sample
-	shown   int64          // the bytes that were shown then
+	shown   int64          // the bytes that were shown at the last sample
 
 	destinations []sampler
 
@@ -48,20 +48,20 @@ func newSampler(now time.Time) sampler {
 // snapshot holds everything that is shown at one moment.
 type snapshot struct {
 	phase        counters.Phase
-	bytes        int64         // processed, and on the device if they were written
-	unwritten    int64         // processed, but only in memory so far
+	bytes        int64         // processed bytes; written ones only if they are on the device
+	unwritten    int64         // processed bytes that are only in memory so far
 	deviceRate   int64         // bytes per second that the device writes, 0 while unknown
 	stalled      time.Duration // time since unwritten last changed
 	files        int64
-	totalBytes   int64 // final if totalsKnown, otherwise meaningless
+	totalBytes   int64 // total of bytes; final if totalsKnown, otherwise meaningless
 	totalFiles   int64
 	totalsKnown  bool
-	bytesOnly    bool // there are no files to count
+	bytesOnly    bool // true if there are no files to count
 	elapsed      time.Duration
 	rate         float64       // bytes per second, over rateWindow
 	average      float64       // bytes per second since the start of this work
 	current      string        // path of a file in progress, or ""
-	destinations []destination // if there are several
+	destinations []destination // destinations, if there are several
 	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
 }
 

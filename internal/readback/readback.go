@@ -27,12 +27,12 @@ import (
 // Options say which trees to read and how.
 type Options struct {
 	Trees    []Tree
-	Source   *Source // nil if it cannot be read again
+	Source   *Source // source to read again; nil if that is not possible
 	Hashes   []hash.Algorithm
-	Workers  int        // per device
-	Pipe     *pipe.Pipe // its counter of bytes is not used
+	Workers  int        // number of workers for each device
+	Pipe     *pipe.Pipe // resources for reading; its counter of bytes is not used
 	Counters *counters.Set
-	Sampler  *timing.Sampler // may be nil
+	Sampler  *timing.Sampler // sampler of the waiting; may be nil
 
 	// Report receives each finding, from several goroutines at the same time. For a file of
 	// a tree that cannot be read, it returns whether the whole tree is gone. Then Run reads
@@ -91,16 +91,16 @@ type Kind uint8
 // The kinds of findings.
 const (
 	Unreadable Kind = iota
-	Differs         // the file of a tree has another digest, or the source now has another one
-	Changed         // the source's file has changed since it was copied
+	Differs         // The file of a tree has another digest, or the source now has another one.
+	Changed         // The source's file has changed since it was copied.
 )
 
 // Result is the outcome for one tree.
 type Result struct {
 	Good   int64    // files that have their digests
-	Cached int64    // of these, files that perhaps were read from memory
+	Cached int64    // number of good files that perhaps were read from memory
 	Bad    []string // paths that no manifest may list
-	Gone   bool     // Report has returned true
+	Gone   bool     // true if Report has returned true
 }
 
 func (t *Result) count(n int64, cached bool) {
@@ -147,7 +147,7 @@ type run struct {
 	*Options
 	ctx    context.Context
 	linked linkedDigests
-	moving sync.Mutex // held while a bad file is renamed, because its directory is changed and restored; and for Tree.Written
+	moving sync.Mutex // held for Tree.Written, and while a bad file is renamed and its directory restored
 	mu     struct {
 		sync.Mutex
 		results []Result
@@ -197,7 +197,7 @@ func (r *run) groups() (list []*group) {
 // job is a path to read in all trees that list it, and in the source.
 type job struct {
 	path   string
-	files  []file // by the index of the tree
+	files  []file // one file for each tree
 	source sourceFile
 	groups []*group
 	left   atomic.Int32 // number of groups that have not finished it
@@ -205,20 +205,20 @@ type job struct {
 
 // file is a job's file in one tree.
 type file struct {
-	digests hash.Digests // as listed; nil if the tree does not list the path
+	digests hash.Digests // listed digests; nil if the tree does not list the path
 	good    bool
-	cached  bool      // perhaps read from memory
-	bad     error     // why the file that info describes does not match its line
-	kind    Kind      // of bad
-	info    fsys.Info // of the file that was read
+	cached  bool      // true if perhaps memory and not the device was read
+	bad     error     // the reason why the file that info describes does not match its line
+	kind    Kind      // kind of bad
+	info    fsys.Info // state of the file that was read
 }
 
 // sourceFile is a job's file in the source.
 type sourceFile struct {
-	read    bool         // or it could not be read, which was reported
-	digests hash.Digests // nil if it cannot be read
+	read    bool         // true if the file was read, or the failure was reported
+	digests hash.Digests // digests of the file; nil if it cannot be read
 	info    fsys.Info
-	changed bool // while it was read
+	changed bool // true if the file has changed while it was read
 }
 
 // jobs merges the lines of all trees.

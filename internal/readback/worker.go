@@ -22,7 +22,7 @@ type worker struct {
 	group      *group
 	trees      []*fsys.Finder
 	treePipes  []*pipe.Pipe
-	source     *fsys.Finder // nil without a source
+	source     *fsys.Finder // finder of source files; nil without a source
 	sourcePipe *pipe.Pipe
 	set        *hash.Set
 	activity   *timing.Activity

@@ -14,13 +14,13 @@ import (
 
 // Backup is the directory in which a destination keeps the files that are replaced.
 type Backup struct {
-	Shown string // in the form in which the user would write it
+	Shown string // path in the form in which the user would write it
 	// Parts are the names of the directories that lead to it, from the destination's
 	// directory if Outside is false, and else from the one that Open opens.
 	Parts   []string
 	Outside bool
 
-	anchor string // with Outside: the nearest directory that exists
+	anchor string // nearest directory that exists, if Outside
 	id     fsys.ID
 	fs     *fsys.FS
 }

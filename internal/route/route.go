@@ -21,12 +21,12 @@ import (
 
 // Options say which source is copied to which destinations.
 type Options struct {
-	Source   string   // a directory or a regular file
-	Targets  []string // at least one
+	Source   string   // path of a directory or a regular file
+	Targets  []string // paths of the destinations, at least one
 	Hashes   []hash.Algorithm
 	Manifest string // the value of --manifest; "" for the usual name in each destination
 	Backup   string // the value of --backup-dir; "" if replaced files are not kept
-	Filtered bool   // filters leave out parts of the source
+	Filtered bool   // true if filters leave out parts of the source
 	// Payload is the directory in each target that is written, if each is going to be a
 	// bag. Otherwise it is "".
 	Payload string
@@ -53,14 +53,14 @@ type Destination struct {
 	Dir    string // the directory that is written, absolute and without symbolic links as far as it exists
 	Name   string // the file's name in it; "" for a tree
 	BagDir string // the root of the bag that has Dir as its payload; "" if no bag is made
-	Exists bool   // Dir exists
+	Exists bool   // true if Dir exists
 	Anchor string // the nearest directory of Dir that exists
 	Backup *Backup
 	FS     *fsys.FS
 
 	id     fsys.ID
-	closed error    // why an existing Dir cannot be opened
-	shown  []string // see ShowsSource
+	closed error    // the reason why an existing Dir cannot be opened
+	shown  []string // names for ShowsSource
 }
 
 // Resolve resolves the paths. The error is a *failure.RefusedError.
@@ -132,7 +132,7 @@ func resolveTarget(o *Options, src fs.FileInfo, given string, single bool) (Dest
 	info, err := os.Stat(given)
 	dangling := false
 	if errors.Is(err, fs.ErrNotExist) {
-		link, lerr := os.Lstat(given) // another run may have made a directory since
+		link, lerr := os.Lstat(given) // another run may have made a directory meanwhile
 		dangling = lerr == nil && link.Mode()&fs.ModeSymlink != 0
 	}
 	switch {

@@ -13,14 +13,14 @@ import (
 // Cache says how a run uses the page cache. Several goroutines may use it.
 type Cache struct {
 	Mode      pipe.CacheMode
-	BlockSize int   // bytes of a read or write
-	Memory    int64 // bytes of memory that the run may use, 0 if unknown
+	BlockSize int   // size of a read or write in bytes
+	Memory    int64 // memory that the run may use in bytes; 0 if unknown
 	Counters  *counters.Set
 	Warn      func(error)
 	// Untouched: the run copies nothing, so it leaves the cache as it is.
 	Untouched bool
 
-	largest atomic.Int64 // bytes of the largest file met
+	largest atomic.Int64 // size of the largest file met, in bytes
 	warned  sync.Once
 }
 

@@ -23,7 +23,7 @@ var ErrChanged = errors.New("the source changed")
 // Entry is an entry of the source. A directory is none.
 type Entry struct {
 	walk.Item
-	Path string // relative to the source's root
+	Path string // path relative to the source's root
 
 	State
 }
@@ -32,11 +32,11 @@ type Entry struct {
 type State struct {
 	Meta   metadata.Values
 	Link   string         // the target of a symbolic link
-	File   *fsys.File     // open while a regular file is worked on
-	Evict  *pipe.Eviction // drops the file from the page cache behind the reading; nil if the cache is left alone
-	Direct bool           // the file is read with O_DIRECT
+	File   *fsys.File     // file that is open while a regular file is worked on
+	Evict  *pipe.Eviction // drops the file from the page cache after reading; nil if the cache is left alone
+	Direct bool           // true if the file is read with O_DIRECT
 
-	prepared bool // Prepare was called
+	prepared bool // true after Prepare
 }
 
 // Describe reads the state of the entry. If open is set and it is a regular file, Describe opens it. It

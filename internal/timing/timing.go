@@ -37,7 +37,7 @@ const (
 	None Place = iota
 	Source
 	CPU
-	UserLimit // a limit that the user has set
+	UserLimit // The run waits because of a limit that the user has set.
 	first
 )
 
@@ -91,8 +91,8 @@ type Sampler struct {
 		sync.Mutex
 		activities []*Activity
 		samples    int
-		sums       []float64 // samples of each place
-		owner      []Place   // the place that gets the share of each place; see Charge
+		sums       []float64 // number of samples of each place
+		owner      []Place   // places that get the share of each place; see Charge
 	}
 }
 

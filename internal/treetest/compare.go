@@ -16,14 +16,14 @@ import (
 // Options excludes parts from [Compare]. The zero value compares everything except the
 // metadata of the two roots.
 type Options struct {
-	Ignore []string // paths below the roots, with slashes; what is below them is ignored, too
+	Ignore []string // paths below the roots, with slashes; entries below them are ignored, too
 	Root   bool     // compare the metadata of the roots as well
 
 	NoTimes  bool
 	NoModes  bool
-	NoOwners bool // without it, owners are compared only by root
-	NoXattrs bool // and ACLs
-	NoLinks  bool // groups of hard links
+	NoOwners bool // true to ignore owners; otherwise only root compares them
+	NoXattrs bool // true to ignore attributes and ACLs
+	NoLinks  bool // true to ignore groups of hard links
 	NoHoles  bool
 }
 

@@ -92,9 +92,9 @@ func Swap(t testing.TB, a, b string) {
 // permanently or for one operation.
 type Attack struct {
 	Victim, Bait string
-	Nth          int // -1: never
+	Nth          int // number of the operation; -1: never
 	Brief        bool
-	Only         string // the name of the operations that count; "" for all
+	Only         string // name of the operations that count; "" for all
 	// Root means that the user names Victim. The exchange comes after the program's first check.
 	Root bool
 

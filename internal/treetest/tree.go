@@ -44,13 +44,13 @@ type entry struct {
 	kind         kind
 	children     Dir
 	size         int64
-	data         map[int64]string // by offset; the ranges between are holes
+	data         map[int64]string // data by offset; the ranges between are holes
 	target       string
 	major, minor uint32
 
 	mode   os.FileMode
 	chmod  bool
-	mtime  time.Time // zero to leave it unchanged
+	mtime  time.Time // modification time; zero to leave it unchanged
 	xattrs map[string]string
 	uid    int
 	gid    int
@@ -150,7 +150,7 @@ func Make(path string, tree Node) error {
 	return (&maker{groups: map[string]string{}}).make(path, tree.node())
 }
 
-type maker struct{ groups map[string]string } // group → path of its first name
+type maker struct{ groups map[string]string } // path of each group's first name
 
 func (m *maker) make(path string, e *entry) error {
 	if first, ok := m.groups[e.group]; ok && e.group != "" {

@@ -11,18 +11,18 @@ import (
 // exhausted, each Hold is matched by a Done, and all its subdirectories have been left. Then
 // the walk calls the visitor's Leave.
 type Dir struct {
-	Parent  *Dir      // nil for the root
-	Name    string    // "" for the root
-	Info    fsys.Info // its state when it was opened
-	Place   Place     // its place in Parent; set if Options.Found is
-	Entries int       // the number that the system lists, known when d is left; set if Options.Found is
+	Parent  *Dir      // directory above; nil for the root
+	Name    string    // name in Parent; "" for the root
+	Info    fsys.Info // state of the directory when it was opened
+	Place   Place     // place in Parent; set if Options.Found is
+	Entries int       // number of listed entries, known when d is left; set if Options.Found is
 	State   any       // data of the visitor
 	Note    any       // Step.Note, if Feed visits the directory; data for the visitor
 
 	handle  *fsys.Handle
 	visitor Visitor
 	verdict filter.Verdict // everything is selected if no filter has judged it
-	only    *filter.Node   // the entries that --files-from selects in it; nil for everything
+	only    *filter.Node   // entries in the directory that --files-from selects; nil for everything
 	pending atomic.Int64
 }
 
@@ -36,8 +36,8 @@ type Item struct {
 
 // Place is the position of an entry in the system's listing.
 type Place struct {
-	At  int    // how many entries are listed before it
-	Ino uint64 // as listed; for a mount point, that of the directory below the mount; 0 if the system lists none
+	At  int    // number of entries that are listed before it
+	Ino uint64 // inode as listed; at a mount point, that of the hidden directory; 0 if the system lists none
 }
 
 // NewRoot returns the root of a walk of the open directory of h. The caller holds it once, and

@@ -12,9 +12,9 @@ import (
 // Step is what Feed visits next: a directory, or an entry of one that is not a directory.
 type Step struct {
 	Dir  string // path of the directory, relative to the root; "" for the root itself
-	Name string // of the entry in it; "" for the directory
+	Name string // name of the entry in Dir; "" for the directory
 	Kind fsys.Kind
-	Note any // for the visitor: Dir.Note of a directory, the argument note of Fed for an entry
+	Note any // data for the visitor: Dir.Note of a directory, the argument note of Fed for an entry
 }
 
 // FedVisitor is the visitor of Feed. Feed calls Fed instead of Entry.
@@ -57,15 +57,15 @@ func Feed(ctx context.Context, root *Dir, next func() (Step, error)) error {
 
 // feed is one execution of Feed.
 type feed struct {
-	path string    // of the directory at the end of way
-	way  []*fedDir // from the root down
+	path string    // path of the directory at the end of way
+	way  []*fedDir // directories from the root down
 }
 
 // fedDir is a directory on the way down to the current one.
 type fedDir struct {
 	name    string
-	dir     *Dir // nil if it was not opened
-	entered bool // if false, steps below it are skipped
+	dir     *Dir // directory of the tree; nil if it was not opened
+	entered bool // false if steps below it are skipped
 }
 
 // goTo enters the directories on the way to path. A note that is not nil belongs to the last

@@ -10,7 +10,7 @@ import (
 // that does the work reports them.
 type Counter struct {
 	Counters *counters.Set
-	Times    int64 // how often the run will read each byte
+	Times    int64 // number of times that the run will read each byte
 }
 
 // Found adds an entry to the totals.

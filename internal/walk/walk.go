@@ -40,7 +40,7 @@ type Options struct {
 	Workers       int // goroutines; at least 1
 	Filter        *filter.List
 	Only          *filter.Only
-	OneFileSystem bool // list no directory of another device
+	OneFileSystem bool // list no directory on another device
 	// Found, if set, is called instead of the visitor's Entry, for a walk that only counts
 	// or measures. Each entry is read with lstat while its directory is listed, so that only
 	// the names of subdirectories are held in memory. place says where the system lists it.
@@ -103,13 +103,13 @@ func Walk(ctx context.Context, root *Dir, o Options) {
 type walker struct {
 	ctx    context.Context
 	opts   Options
-	device uint64 // of the root
+	device uint64 // device of the root
 
 	idle atomic.Int64 // goroutines that wait for entries
 	mu   struct {
 		sync.Mutex
 		wake   sync.Cond
-		stack  []*cursor // the top is worked on first: depth first
+		stack  []*cursor // stack of listings; the top one is worked on first: depth first
 		active int       // goroutines that may still push
 	}
 }
@@ -119,7 +119,7 @@ type walker struct {
 type cursor struct {
 	dir     *Dir
 	listing *fsys.Listing
-	places  []Place // of the entries; nil without Options.Found
+	places  []Place // places of the entries; nil without Options.Found
 	next    int
 }
 
@@ -150,7 +150,7 @@ func (w *walker) run() {
 func (w *walker) finish() {
 	w.mu.Lock()
 	if w.mu.active--; w.mu.active == 0 && len(w.mu.stack) == 0 {
-		w.mu.wake.Broadcast() // the end
+		w.mu.wake.Broadcast() // this is the end of the walk
 	}
 	w.mu.Unlock()
 }
@@ -211,7 +211,7 @@ func (w *walker) take() (c *cursor, from, to int) {
 			to++
 		}
 		if to == from && to < c.listing.Len() {
-			to++ // a directory
+			to++ // the batch is one directory
 		}
 		c.next = to
 		c.dir.Hold()
