@@ -22,7 +22,7 @@ func (d *Destination) TakeOver() error {
 	return err
 }
 
-// GiveBack undoes takeOver.
+// GiveBack undoes TakeOver.
 func (d *Destination) GiveBack() {
 	if !d.taken {
 		return

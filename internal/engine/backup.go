@@ -24,8 +24,8 @@ type backup struct {
 	*route.Backup
 	base *fsys.Dir // route.Backup.Parts is relative to it: the destination's root, unless Outside is set
 
-	id   atomic.Pointer[fsys.ID] // of the directory itself, once it exists
-	kept atomic.Int64            // names that were replaced and are kept
+	id   atomic.Pointer[fsys.ID] // identity of the directory itself, once it exists
+	kept atomic.Int64            // number of replaced names that are kept
 }
 
 // backupState is the state of the backup directory that corresponds to one directory of the
@@ -115,7 +115,7 @@ func (t *target) closeBackup() {
 // directory of dd. The link is durable when backUp returns, unless --sync=none was given.
 func (r *placer) backUp(dd *destDir, dir *fsys.Dir, name string) error {
 	old, err := dir.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) { // removed meanwhile
+	if errors.Is(err, fs.ErrNotExist) { // another process has removed it
 		return nil
 	}
 	var to *fsys.Dir

@@ -21,7 +21,7 @@ import (
 // goroutines send it messages. It alone calls Options.Report and Options.Each.
 type collector struct {
 	messages chan message
-	results  sync.Pool // of *result, for newResult
+	results  sync.Pool // a pool of *result, for newResult
 
 	// The fields below belong to the goroutine of run. After await, they belong to the caller of
 	// await until the next message is sent.
@@ -35,7 +35,7 @@ type collector struct {
 	seen     int64  // regular files that were processed
 	toVerify amount // files of the source that verifying reads again
 	undone   undone
-	payload  *bag.Oxum // what was read of the payload of a source that is a bag; nil for any other source
+	payload  *bag.Oxum // read part of the payload, if the source is a bag; nil for any other source
 	at       []collected
 }
 
@@ -49,7 +49,7 @@ type collected struct {
 	ignored     int64 // files of present that the destination's history leaves out
 	toVerify    amount
 	written     lookup.Set   // paths of the files that this run created or replaced; only for verifying
-	digests     hash.Digests // of the file, in a copy of a single file
+	digests     hash.Digests // digests of the file, in a copy of a single file
 
 	verified int64 // files read back and found equal
 	cached   int64 // files of verified that perhaps came from memory
@@ -57,9 +57,9 @@ type collected struct {
 
 // message is what goroutines send to the collector. Only one field is set.
 type message struct {
-	event  *event.Event // to report
-	result *result      // of an entry
-	do     func()       // called after all earlier messages; it may use the data of the collector
+	event  *event.Event // event to report
+	result *result      // result of an entry
+	do     func()       // function that runs after all earlier messages; it may use the collector's data
 }
 
 // result is the outcome of one entry at all destinations.
@@ -67,7 +67,7 @@ type result struct {
 	path    string
 	kind    fsys.Kind
 	size    int64
-	mtime   fsys.Time // of the source's file
+	mtime   fsys.Time // modification time of the source's file
 	ctime   fsys.Time
 	resumed int64 // bytes that an interrupted run had written already
 	targets []targetResult
@@ -79,15 +79,15 @@ type result struct {
 type targetResult struct {
 	target         *target
 	done           outcome
-	existed        bool             // something had the name
-	conflict       *policy.Conflict // for outConflict
+	existed        bool             // true if an entry had the name
+	conflict       *policy.Conflict // reason of outConflict
 	ignored        bool             // a file that the history of the destination leaves out
 	reason         string           // text for people; "" if the outcome needs no reason
-	policy.Content                  // for the manifest and the journal
-	name           string           // how the manifest lists the file
+	policy.Content                  // Content is that of the manifest and the journal.
+	name           string           // name of the file in the manifest
 	alias          string           // another spelling of name that the destination treats as equal; "" if there is none
-	each           bool             // the file was synced separately
-	backedUp       bool             // the backup directory has the replaced file
+	each           bool             // true if the file was synced separately
+	backedUp       bool             // true if the backup directory has the replaced file
 }
 
 // newCollector returns the collector of a run. The caller starts its goroutine.
@@ -193,7 +193,7 @@ func (c *collector) count(e event.Event) {
 func (c *collector) account(f *result) {
 	s := c.summary
 	var copied, linked, skipped, listed, known bool
-	var entry Counts // of this entry at all destinations
+	var entry Counts // outcomes of this entry at all destinations
 	for _, t := range f.targets {
 		c.recordAt(f, t)
 		known = known || t.Known

@@ -26,7 +26,7 @@ import (
 type comparer struct {
 	placer
 	pipe     *pipe.Pipe
-	sets     sync.Pool // of *hash.Set
+	sets     sync.Pool // a pool of *hash.Set
 	metadata metadata.Reader
 	cache    source.Cache
 }
@@ -212,7 +212,7 @@ func (p *transfer) syncKept(f *fsys.File) error {
 type comparison struct {
 	transfer *transfer
 	file     *fsys.File
-	regular  bool // it is a regular file
+	regular  bool // true for a regular file
 	differs  bool
 	err      error
 }

@@ -18,7 +18,7 @@ import (
 // directory when the first entry is copied into it, or at the latest when the walk leaves it.
 type destDir struct {
 	target *target
-	parent *destDir // nil for the root
+	parent *destDir // parent directory; nil for the root
 	src    *walk.Dir
 
 	// mu is held while the directory is prepared. Later, it guards the fields up to appeared.
@@ -34,18 +34,18 @@ type destDir struct {
 	// Preparing the directory sets these. They do not change until the walk leaves it.
 	handle *fsys.Handle
 	info   fsys.Info
-	system *dest.FileSystem // of the directory, once it is open
+	system *dest.FileSystem // file system of the directory, once it is open
 	// fresh: this copy creates the directory, so it gets the source's metadata. An interrupted run
 	// may have created it, or another task of a plan.
 	fresh bool
 	// empty: this run created the directory, or would in a real run, so it contains only entries of
 	// this run.
 	empty    bool
-	inherits bool // new entries get an ACL from its default ACL
+	inherits bool // true if new entries get an ACL from its default ACL
 	// originalMode is restored when the walk leaves a directory that does not get the source's
 	// metadata.
 	originalMode uint32
-	tookOver     bool // it was read-only and was made writable
+	tookOver     bool // true if it was read-only and was made writable
 
 	refreshed string // the kinds of metadata that leaveDest updated, as text for people; "" for none
 
@@ -55,10 +55,10 @@ type destDir struct {
 type destState uint8
 
 const (
-	destUntried destState = iota // neither made nor opened yet
-	destReady                    // open
-	destAbsent                   // in a dry run: it would be made
-	destRefused                  // reported; nothing below it is copied to this destination
+	destUntried destState = iota // The directory is neither made nor opened yet.
+	destReady                    // The directory is open.
+	destAbsent                   // In a dry run, the copy would make the directory.
+	destRefused                  // The failure was reported; nothing below it is copied to this destination.
 )
 
 // destDirs is the State of a source directory: its counterpart at each target.
@@ -251,7 +251,7 @@ func (dd *destDir) enter(r *placer, up *fsys.Dir) (*fsys.Dir, error) {
 }
 
 // replaceLink replaces a symbolic link that has the name of the directory, under policy "always".
-// Otherwise, and for an entry of another type, the error is a *conflictError. In a dry run,
+// Otherwise, and for an entry of another type, the error is a *policy.Conflict. In a dry run,
 // replaceLink returns nil without an error.
 func (dd *destDir) replaceLink(r *placer, up *fsys.Dir, name string) (*fsys.Dir, error) {
 	have, err := up.Lstat(name)

@@ -73,9 +73,9 @@
 //   - lane: a channel and the goroutine that drains it, for one digest or sink
 //   - block, piece: a pooled buffer; a block's bytes, or a hole
 //   - commit: giving a complete file its final name
-//   - keep: leave an existing file that has the source's content, and update its metadata (actKeep,
+//   - keep: leave an existing file that has the source's content, and update its metadata (policy.Keep,
 //     stateKeeping, keep.go)
-//   - leave: do not touch an existing entry (actLeave, outLeft). Reports call such an entry "kept"
+//   - leave: do not touch an existing entry (policy.Leave, outLeft). Reports call such an entry "kept"
 //   - late file: a file of the source with the name of a manifest of this run; it is copied last
 //   - result: the outcome of an entry at all targets, as the collector records it; a
 //     targetResult is the part of one target

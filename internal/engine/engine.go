@@ -27,8 +27,8 @@ import (
 // run is one execution of Run.
 type run struct {
 	completer
-	found   atomic.Bool  // the source has an entry
-	leftOut atomic.Int64 // see Summary
+	found   atomic.Bool  // true if the source has an entry
+	leftOut atomic.Int64 // number for Summary.LeftOut
 	jobs    chan job
 
 	background background

@@ -23,14 +23,14 @@ import (
 type entry struct {
 	source.Entry
 
-	activity  *timing.Activity // of the goroutine that works on it
+	activity  *timing.Activity // activity of the goroutine that works on the entry
 	transfers []*transfer
-	attempts  int                 // started so far, each with a new description; at most maxAttempts
-	expected  catalog.Expectation // what the source's own manifests list for it
-	broken    bool                // the content does not match expected, and that was reported
+	attempts  int                 // number of attempts, each with a new description; at most maxAttempts
+	expected  catalog.Expectation // listing of the entry in the source's own manifests
+	broken    bool                // true if the report says that the content does not match expected
 	memory    []transfer          // the elements that transfers points to, one for each destination
-	group     *linkGroup          // nil unless all names of a file are copied together
-	tracked   bool                // a checkpoint may still read the transfers, so the memory of the entry must not be used again
+	group     *linkGroup          // names that are copied together; nil for a single name
+	tracked   bool                // true if a checkpoint may still read the transfers, so the entry is not used again
 
 	reading
 }
@@ -38,9 +38,9 @@ type entry struct {
 // reading is what was read in one state of the entry. If the entry changes or another file gets its
 // name, it is described again, and all its transfers start again.
 type reading struct {
-	digests hash.Digests // nil until the file was read to its end
+	digests hash.Digests // digests of the content; nil until the file was read to its end
 	counted int64        // bytes of the file that the progress counter contains
-	unread  int64        // of counted, the bytes that were not read and do not count in rates
+	unread  int64        // part of counted that was not read and does not count in rates
 	resumed int64        // bytes that an interrupted run had written already
 }
 
@@ -51,12 +51,12 @@ const maxAttempts = 3
 // copier is the part of a run that copies entries, each alone.
 type copier struct {
 	mover
-	entries     sync.Pool   // of *entry
-	linksLikely atomic.Bool // the last file that a worker met has several names, so the next one may, too
+	entries     sync.Pool   // a pool of *entry
+	linksLikely atomic.Bool // true if the last file of a worker has several names: the next one may, too
 
-	listed   func(*entry) (catalog.Expectation, error) // what the manifests of the source list for a regular file
-	recorded func(*entry, *transfer) record.Kept       // what earlier runs have recorded for the entry at the destination
-	complete bool                                      // each hash has a manifest at the destinations
+	listed   func(*entry) (catalog.Expectation, error) // returns the listing of a regular file in the source's manifests
+	recorded func(*entry, *transfer) record.Kept       // returns the records of earlier runs about the entry
+	complete bool                                      // true if each hash has a manifest at the destinations
 }
 
 // newEntry returns an entry for a worker, which gets the worker's activity. It reuses the memory

@@ -19,10 +19,10 @@ import (
 type completer struct {
 	linker
 	mode         mode
-	activity     *timing.Activity  // of the goroutine that Run is called in
-	begun        fsys.Time         // when the run began
-	manifests    *catalog.Source   // that the source holds
-	recorders    []record.Recorder // that the user has asked for
+	activity     *timing.Activity  // activity of the goroutine that calls Run
+	begun        fsys.Time         // time when the run began
+	manifests    *catalog.Source   // manifests in the source
+	recorders    []record.Recorder // recorders that the user has requested
 	last         lastFile
 	listedHashes int // how many of the hashes, counted from the first, have manifests at the destinations
 }
@@ -87,7 +87,7 @@ func (r *completer) flushTarget(t *target) bool {
 	if t.behind != nil {
 		t.behind.Drain()
 	}
-	if t.FileSystems.Failed.Load() { // which was reported
+	if t.FileSystems.Failed.Load() { // the failure was reported
 		return false
 	}
 	if r.stopped() {
@@ -124,7 +124,7 @@ func (r *completer) flushTarget(t *target) bool {
 func (r *completer) finishTarget(t *target) (written []record.Written) {
 	err := t.CheckName()
 	if err != nil {
-		if t.Dropped() { // which was reported
+		if t.Dropped() { // the failure was reported
 			return nil
 		}
 		t.FailEnd(failure.StageCheck, fmt.Errorf("the copy is no longer under this name: %w", err))

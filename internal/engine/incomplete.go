@@ -116,7 +116,7 @@ func (r *completer) markIncomplete(t *target) {
 		t.unmarked = true
 		return
 	}
-	err := t.TakeOver() // the root may already have the source's permissions; giveBack restores them
+	err := t.TakeOver() // the root may already have the source's permissions; GiveBack restores them
 	if err == nil {
 		err = u.Mark(&u.Missing)
 	}

@@ -17,7 +17,7 @@ import (
 // record.Recorder.
 type lastFile struct {
 	name    string // "" for none
-	usable  bool   // the file can be read and is what the source's manifests list
+	usable  bool   // true if the file can be read and matches the source's manifests
 	content []byte
 	meta    *metadata.Values
 }

@@ -26,7 +26,7 @@ import (
 // linker is the part of a run that copies entries, and all names of a file together.
 type linker struct {
 	copier
-	linked *links.Names // of files with several names, until the walk has ended
+	linked *links.Names // names of files with several, until the walk has ended
 }
 
 // collectLinked adds a name of a file with several names to those that copyLinked copies. It
@@ -87,26 +87,26 @@ func (r *linker) groupWorker(files <-chan links.File) {
 // linkGroup is a file of the source with several names, while a worker copies it.
 type linkGroup struct {
 	id        fsys.ID
-	names     []*entry     // in path order
-	digests   hash.Digests // of the file, as soon as it was read under any name
-	primaries []primary    // for each target
+	names     []*entry     // names in the order of their paths
+	digests   hash.Digests // digests of the file, as soon as it was read under any name
+	primaries []primary    // primary links, one for each target
 	files     map[fsys.ID]*linkedFile
 }
 
 // primary is a name at one destination that this run has written or compared equal. The names that
 // the run creates or replaces there become links of it.
 type primary struct {
-	name    *transfer // nil if there is none
-	id      fsys.ID   // of the file; zero if a dry run would write it
-	unknown error     // the identity of the file cannot be read, so no name becomes a link of it
-	changes bool      // the run creates or replaces a name at this destination
+	name    *transfer // transfer of the name; nil if there is none
+	id      fsys.ID   // identity of the file; zero if a dry run would write it
+	unknown error     // error of reading the identity; no name becomes a link then
+	changes bool      // true if the run creates or replaces a name at this destination
 }
 
 // linkedFile is an existing file at destinations that names of the group lead to.
 type linkedFile struct {
-	names     uint64    // of the group, in this round
+	names     uint64    // number of names of the group in this round
 	equal     *transfer // a name under which it was compared equal; nil if there is none
-	refreshed bool      // its metadata is up to date
+	refreshed bool      // true if its metadata is up to date
 }
 
 // fileOf returns the existing file of a transfer. It returns nil if there is none, or no group.

@@ -18,8 +18,8 @@ import (
 
 // Options describe a copy: its source, its destinations, and the settings of the command line.
 type Options struct {
-	Source  string   // a directory or a regular file
-	Targets []string // at least one destination
+	Source  string   // path of a directory or a regular file
+	Targets []string // paths of the destinations, at least one
 
 	Hashes []hash.Algorithm // empty to copy without hashing and without a manifest
 	MHL    *MHL             // nil to write no ASC MHL histories
@@ -62,7 +62,7 @@ type Options struct {
 	FS *fsys.FS // nil for the real file system; tests inject others
 
 	// Tests of this package replace these. The zero value of each means the default.
-	inMemory         func(*fsys.Dir) bool // whether a directory is in memory
+	inMemory         func(*fsys.Dir) bool // reports whether a directory is in memory
 	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
 	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
 	linkedMemory     int                  // bytes
@@ -96,9 +96,9 @@ type SparseMode uint8
 
 // The sparse modes.
 const (
-	SparseAuto   SparseMode = iota // where the source has holes
-	SparseAlways                   // also for blocks of zeros
-	SparseNever                    // nowhere: every byte is written
+	SparseAuto   SparseMode = iota // Make holes where the source has them.
+	SparseAlways                   // Make holes also of blocks of zeros.
+	SparseNever                    // Make no holes: every byte is written.
 )
 
 // SparseModes are the values of --sparse.
@@ -111,9 +111,9 @@ type ReflinkMode uint8
 
 // The reflink modes.
 const (
-	ReflinkAuto   ReflinkMode = iota // if the file system supports it
-	ReflinkAlways                    // files that cannot share extents fail
-	ReflinkNever                     // each copy has its own extents
+	ReflinkAuto   ReflinkMode = iota // Share extents if the file system supports it.
+	ReflinkAlways                    // Files that cannot share extents fail.
+	ReflinkNever                     // Each copy has its own extents.
 )
 
 // ReflinkModes are the values of --reflink.
@@ -127,8 +127,8 @@ type VerifyMode uint8
 // The verify modes.
 const (
 	VerifyOff  VerifyMode = iota
-	VerifyDest            // every file at each destination
-	VerifyFull            // these, and the source
+	VerifyDest            // Read every file at each destination.
+	VerifyFull            // Read these files, and the source.
 )
 
 // VerifyModes are the values of --verify.
@@ -141,8 +141,8 @@ type SourceManifestMode uint8
 
 // The modes for manifests in the source.
 const (
-	SourceManifestCheck   SourceManifestMode = iota // listed files must exist and match
-	SourceManifestPresent                           // those that exist must match; absent ones are a warning
+	SourceManifestCheck   SourceManifestMode = iota // Listed files must exist and match.
+	SourceManifestPresent                           // Existing files must match; absent ones are a warning.
 	SourceManifestIgnore
 )
 

@@ -16,8 +16,8 @@ type placer struct {
 	reporter
 	shared    placeMode           // what the mode of the run has to say
 	mayCommit func(*target) error // nil if the run may replace or remove a name; the caller must do so immediately
-	names     maphash.Seed        // of all name sets
-	unlinked  sharedSet[fsys.ID]  // files that had several names and have lost one of them in this run
+	names     maphash.Seed        // seed of all name sets
+	unlinked  sharedSet[fsys.ID]  // identities of files that have lost one of several names in this run
 }
 
 // nameTaken finds out why a name exists that did not exist before. If another process created it,

@@ -33,7 +33,7 @@ type MHL struct {
 // MediaList makes a run write a media hash list of version 1 (classic MHL) into the root of
 // each destination.
 type MediaList struct {
-	Creator classic.Creator  // without the times
+	Creator classic.Creator  // texts of the list without the times
 	Hashes  []hash.Algorithm // hashes in the list; all of them are in Options.Hashes
 	Lines   int              // how many of Options.Hashes, counted from the first, also get a line manifest
 }

@@ -28,16 +28,16 @@ type reporter struct {
 	opts       *Options
 	counters   *counters.Set
 	route      *route.Route
-	rules      rules // of the mode
+	rules      rules // rules of the mode
 	source     *fsys.Dir
-	sourceInfo fsys.Info   // of the source directory at the start of the run
-	sourceGone atomic.Bool // the root cannot be read any more; this was reported
+	sourceInfo fsys.Info   // state of the source directory at the start of the run
+	sourceGone atomic.Bool // true if the root cannot be read any more; this was reported
 	unlisted   sync.Map    // *walk.Dir of the source whose files no manifest lists
-	validates  bool        // the source is a bag, and is validated
+	validates  bool        // true if the source is a bag that is validated
 	targets    targets
 
-	outer       context.Context // Run's own: ends when the user stops the run
-	ctx         context.Context // ends with outer, at the first failure if FailFast is set, and when the source or all destinations are lost
+	outer       context.Context // context of Run: ends when the user stops the run
+	ctx         context.Context // ends with outer, at a failure with FailFast, and without a source or destination
 	cancel      context.CancelCauseFunc
 	targetsLeft atomic.Int64
 

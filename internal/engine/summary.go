@@ -15,7 +15,7 @@ import (
 type Counts struct {
 	Created  int64 `json:"created"`
 	Replaced int64 `json:"replaced"`
-	Updated  int64 `json:"updated"` // content equal, metadata updated
+	Updated  int64 `json:"updated"` // entries with equal content and updated metadata
 	UpToDate int64 `json:"up_to_date"`
 	Kept     int64 `json:"kept"` // left alone by policy "never", or because the destination cannot store that kind of entry
 }
@@ -57,9 +57,9 @@ func (c *Counts) addEntry(at Counts) {
 // interrupted run had already written there. A task writes them as JSON, see shardCounts.
 type Copied struct {
 	Files        int64 `json:"files"`
-	Bytes        int64 `json:"bytes"`         // of these files, without bytes that an interrupted run had written
+	Bytes        int64 `json:"bytes"`         // bytes of these files, without those that an interrupted run had written
 	ResumedFiles int64 `json:"resumed_files"` // files of an interrupted run that were not read again
-	ResumedBytes int64 `json:"resumed_bytes"` // of ResumedFiles, and of the parts of files that were continued
+	ResumedBytes int64 `json:"resumed_bytes"` // bytes of ResumedFiles, and of the parts of files that were continued
 }
 
 // add counts an entry at one destination.
@@ -78,7 +78,7 @@ func (c *Copied) add(f *result, t targetResult) {
 
 // Summary is the result of a finished run.
 type Summary struct {
-	Counts            // each entry once, by its most significant outcome at any destination
+	Counts            // Each entry counts once, by its most significant outcome at any destination.
 	Files       int64 // regular files copied, hard links to them included
 	Directories int64 // directories created, without the root
 	Links       int64 // symbolic links copied
@@ -109,7 +109,7 @@ type Summary struct {
 type Share struct {
 	Place  string  // the name of a timing.Place: `source`, `cpu`, `destination`, or `limit` (set by the user); "" if the run waited for none
 	Target string  // the destination as the user named it; "" for other places and for several destinations
-	Share  float64 // of the wall time, from 0 to 1
+	Share  float64 // fraction of the wall time, from 0 to 1
 }
 
 // summarizeShares sets Shares and Limit of the summary.
@@ -140,16 +140,16 @@ func (r *completer) placeOf(p timing.Place) (place, target string) {
 
 // TargetSummary is the part of a Summary that concerns one destination.
 type TargetSummary struct {
-	Path      string // as the user named it
+	Path      string // path that the user named
 	Counts    Counts
 	Copied    Copied
-	Created   bool  // this run created the directory
-	Lost      error // why it was dropped; nil if it was not
+	Created   bool  // true if this run created the directory
+	Lost      error // reason why it was dropped; nil if it was not
 	Manifests []record.Written
 	Present   int64        // regular files that equal the source, copied by this run or earlier
 	Left      int64        // regular files that are conflicts
 	Ignored   int64        // files of Present that ignore patterns exclude from the history
-	Digests   hash.Digests // of the file, in a copy of a single file; one for each of Options.Hashes
+	Digests   hash.Digests // digests of a single file, one for each of Options.Hashes
 	Verified  int64        // files that were read back and are equal
 	BackupDir string       // the directory that keeps replaced files; "" if there is none
 	BackedUp  int64        // files in BackupDir that this run replaced

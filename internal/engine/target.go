@@ -24,23 +24,23 @@ type target struct {
 	// rootOurs: this run, or an interrupted one that it continues, created root. Root then gets
 	// the source's metadata.
 	rootOurs bool
-	rootMeta *metadata.Values // the source's, when the root is ours and complete
+	rootMeta *metadata.Values // metadata of the source, when the root is ours and complete
 	journal  *resume.Journal
-	earlier  *resume.Reader // what interrupted runs have left; nil in a dry run that finds no journal
-	log      *resume.Writer // nil in a dry run
+	earlier  *resume.Reader // records of interrupted runs; nil in a dry run that finds no journal
+	log      *resume.Writer // writer of the log; nil in a dry run
 
 	behind           *pipe.Device  // limits the unwritten data of the device; nil for no limit
 	group            *pipe.Group   // the unwritten data of closed files; nil if each file is synced separately
 	flushAsked       chan struct{} // receives when group needs a flush
-	checkpointsEnded chan struct{} // closed when no more checkpoints are made
+	checkpointsEnded chan struct{} // a channel that is closed after the last checkpoint
 	checkpointers    sync.WaitGroup
-	unmarked         bool        // the copy is incomplete, and no marker says so: the journal stays
-	finished         bool        // its manifests are written, and closeTarget can close it
-	journalStays     bool        // if finished: closeTarget keeps the journal
-	keepJournal      atomic.Bool // something was not synced, or not removed: the journal stays
+	unmarked         bool        // true if the copy is incomplete without a marker: the journal stays
+	finished         bool        // true if its manifests are written, and closeTarget can close it
+	journalStays     bool        // true if finished, and closeTarget keeps the journal
+	keepJournal      atomic.Bool // true if something was not synced, or not removed: the journal stays
 
-	records record.Books // what the run writes about its files
-	backup  *backup      // nil if replaced files are not kept
+	records record.Books // records that the run writes about its files
+	backup  *backup      // directory of replaced files; nil if they are not kept
 	outer   *fsys.Dir    // the directory above the root that has the records; nil if that is the root
 }
 

@@ -18,20 +18,20 @@ import (
 type transfer struct {
 	target *target
 	dd     *destDir
-	dir    *fsys.Dir // nil in a dry run where the directory would be made
-	name   string    // at the destination
+	dir    *fsys.Dir // directory; nil in a dry run if it does not exist
+	name   string    // name at the destination
 	alias  string    // another spelling under which the destination lists name; "" if there is none
-	made   bool      // this run has given the name to a copy of this entry, perhaps in an earlier state
+	made   bool      // true if this run gave the name to a copy of this entry, perhaps of an earlier state
 	// backedUp means that the backup directory has the file that had the name before this run.
 	backedUp bool
 
-	state    state              // only become changes it
+	state    state              // progress; only become changes it
 	have     fsys.Info          // the destination's entry of that name; valid if exists
-	exists   bool               // an entry of that name exists
-	observed policy.Observation // before the decision
+	exists   bool               // true if an entry of that name exists
+	observed policy.Observation // observation before the decision
 	decision policy.Decision
-	content  policy.Content // of the destination's entry, as far as it is known
-	result   targetResult   // valid in stateFinished
+	content  policy.Content // content of the destination's entry, as far as it is known
+	result   targetResult   // outcome; valid in stateFinished
 
 	temporary
 }
@@ -39,7 +39,7 @@ type transfer struct {
 // temporary is the unfinished file of a transfer, which gets the name when it is complete.
 type temporary struct {
 	sink     pipe.Sink
-	bypass   bool             // the data bypasses the page cache or is counted as unwritten already, see addUnwritten
+	bypass   bool             // true if the data bypasses the cache or counts as unwritten: see addUnwritten
 	inFlight *resume.InFlight // the record of a large file's temporary in the log; nil if there is none
 }
 
@@ -47,12 +47,12 @@ type temporary struct {
 type state uint8
 
 const (
-	stateUndecided state = iota // the destination's entry has to be observed
-	stateComparing              // the content of the destination's file decides
-	stateMoving                 // the source's content has to be copied
-	stateKeeping                // the destination's entry has the source's content; its metadata may differ
-	stateFinished               // result has the outcome
-	stateFailed                 // the failure was reported, or the run was stopped
+	stateUndecided state = iota // The destination's entry has to be observed.
+	stateComparing              // The content of the destination's file decides.
+	stateMoving                 // The source's content has to be copied.
+	stateKeeping                // The destination's entry has the source's content; its metadata may differ.
+	stateFinished               // result has the outcome.
+	stateFailed                 // The failure was reported, or the run was stopped.
 )
 
 func (s state) String() string {
@@ -146,15 +146,15 @@ func (p *transfer) created() outcome {
 type outcome uint8
 
 const (
-	outNothing   outcome = iota // not attempted, or failed and reported
-	outCreated                  // created under a new name
-	outReplaced                 // replaced an existing entry
-	outLinked                   // became a hard link
-	outUpToDate                 // was equal
-	outRefreshed                // had equal content; its metadata was updated
-	outOwn                      // not copied: the run writes its own manifest under the name
-	outLeft                     // left alone by policy "never", or the destination cannot store that kind of entry
-	outConflict                 // left alone and reported
+	outNothing   outcome = iota // The entry was not attempted, or failed and was reported.
+	outCreated                  // The entry was created under a new name.
+	outReplaced                 // The copy replaced an existing entry.
+	outLinked                   // The name became a hard link.
+	outUpToDate                 // The entry was equal.
+	outRefreshed                // The content was equal; the metadata was updated.
+	outOwn                      // The run writes its own manifest under the name.
+	outLeft                     // Policy "never" left it alone, or the destination cannot store that kind of entry.
+	outConflict                 // The existing entry was left alone and reported.
 )
 
 // written reports whether the run has given the name to the source's content.

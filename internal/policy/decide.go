@@ -61,7 +61,7 @@ type Decision struct {
 	Content   Content      // of the existing file, as far as it is known
 	Line      hash.Digests // of the previous manifests; if the source has these digests, a file that differs is damaged
 	Suspect   bool         // a power cut may have damaged the file: compare the content on the device, not in the page cache
-	// replacePartial: a file that differs is replaced if it is a partial copy, see isPartialCopy.
+	// ReplacePartial: a file that differs is replaced if it is a partial copy, see isPartialCopy.
 	ReplacePartial bool
 	Unreadable     bool // the comparison has shown that the device cannot return the content
 }
