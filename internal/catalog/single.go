@@ -105,9 +105,8 @@ func (s *Single) Kept(file string) record.Kept {
 	return k
 }
 
-// Accepts implements record.Book. The single file must not be created or replaced by content with
-// other digests than those in the manifest beside it, or listed, if that manifest must not change:
-// it is not own, or does not match the file that it is beside.
+// Accepts implements record.Book. The manifest beside the file must not change if it is not own, or does
+// not match the file that it is beside. Then the file gets no content with other digests, and no line.
 func (s *Single) Accepts(_ string, digests hash.Digests, _ bool) error {
 	for _, l := range s.lists {
 		if l.given == nil || digests == nil || bytes.Equal(l.given, digests[l.slot]) {

@@ -56,7 +56,6 @@ type copier struct {
 
 	listed   func(*entry) (catalog.Expectation, error) // returns the listing of a regular file in the source's manifests
 	recorded func(*entry, *transfer) record.Kept       // returns the records of earlier runs about the entry
-	complete bool                                      // true if each hash has a manifest at the destinations
 }
 
 // newEntry returns an entry for a worker, which gets the worker's activity. It reuses the memory

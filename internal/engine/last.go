@@ -22,7 +22,7 @@ type lastFile struct {
 	meta    *metadata.Values
 }
 
-// maxLast is the largest size of such a file, in bytes. Real ones have less than 100.
+// maxLast is the largest size of that file, in bytes. Real ones have less than 100.
 const maxLast = 64 << 10
 
 // readLast reads the last file into memory, and checks it against the manifests of the source. It reports a

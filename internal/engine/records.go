@@ -254,12 +254,3 @@ func (t *target) openRecords(r *run) (err error) {
 	t.records, err = record.Open(d, r.recorders...)
 	return err
 }
-
-// isManifestSomewhere reports whether an entry of the source has the path of a manifest that this run
-// writes at a destination.
-func (r *run) isManifestSomewhere(e *entry) bool {
-	if e.Dir.Parent != nil && linesOf(r.recorders).Manifest == "" {
-		return false
-	}
-	return slices.ContainsFunc(r.targets, func(t *target) bool { return t.records.Claim(e.Path).Own })
-}
