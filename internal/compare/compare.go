@@ -30,7 +30,7 @@ func Letter(tree int) string { return string(rune('A' + tree)) }
 
 // Options say which trees to compare, and how.
 type Options struct {
-	Trees []string // as the user gave them: two to MaxTrees
+	Trees []string // paths as the user gave them: two to MaxTrees
 
 	Quick    bool // compare size and modification time, and read no content
 	Metadata bool // compare mode, owner, modification time, extended attributes and ACLs as well

@@ -39,7 +39,7 @@ type Options struct {
 	Preserve metadata.Preserve
 
 	Verify         VerifyMode         // needs a hash
-	SourceManifest SourceManifestMode // whether the source is checked against its own manifests
+	SourceManifest SourceManifestMode // the check of the source against its own manifests
 
 	Filter        *filter.List // nil for everything
 	Only          *filter.Only // nil for everything

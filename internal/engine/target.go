@@ -56,7 +56,7 @@ func (t *target) isOwnWork(have fsys.Info) bool {
 
 // owner returns the user that new files at the destination belong to.
 func (t *target) owner() uint32 {
-	if t.log == nil { // in a dry run
+	if t.log == nil { // a dry run has no log
 		uid, _ := fsys.Identity()
 		return uid
 	}

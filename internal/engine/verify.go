@@ -52,7 +52,7 @@ func (r *completer) verify(targets []*target) {
 	defer cancel()
 	o.Report = func(f readback.Finding) (gone bool) {
 		gone = r.reportFinding(listing, f)
-		if r.stopped() { // with --fail-fast, at the first failure
+		if r.stopped() { // --fail-fast stops the run at the first failure
 			cancel()
 		}
 		return gone

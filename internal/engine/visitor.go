@@ -230,7 +230,7 @@ func (r *completer) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values,
 		dd.target.rootMeta = meta // set after the manifest is written and the journal is removed
 		return nil
 	}
-	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != policy.Never) // it gets the source's metadata
+	gets := known && (dd.fresh || dd.parent != nil && r.opts.Policy != policy.Never) // true if it gets the source's metadata
 	before := dd.info                                                                // the directory as the user left it
 	if dd.tookOver {
 		before.Mode = dd.originalMode
@@ -264,7 +264,7 @@ func (r *completer) applyToDir(dd *destDir, dir *fsys.Dir, meta *metadata.Values
 			return err
 		}
 	}
-	if dd.tookOver { // that has also changed the ACL of a directory
+	if dd.tookOver { // taking over has also changed the ACL of a directory
 		if err := dir.Chmod(dd.originalMode); err != nil {
 			return err
 		}

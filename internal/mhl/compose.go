@@ -160,7 +160,7 @@ type writer struct {
 	order   *Order
 	dirs    *dirHasher
 	finder  *fsys.Finder
-	path    []openDir     // from the root to the directory of the last entry, without the root
+	path    []openDir     // directories above the last entry, from the root down, without the root
 	open    []*generation // generations of the histories above the last entry, the deepest last
 	written []Written
 }

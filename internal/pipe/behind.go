@@ -48,7 +48,7 @@ type Behind struct {
 	// Guarded by the device's mu.
 	off, end     int64 // the range of the chunk that is not full yet
 	bytes        int64 // written bytes of that range
-	queuedChunks int   // without ranges: chunks for which no Datasync has begun
+	queuedChunks int   // chunks for which no Datasync has begun; used without ranges
 	queuedBytes  int64
 
 	// Only the device's goroutine uses these.

@@ -13,7 +13,7 @@ type Eviction struct {
 
 const (
 	evictWindow = 8 << 20 // the least size of a window, in bytes
-	mostWindows = 1 << 16 // in one file, because sparse files can have any size
+	mostWindows = 1 << 16 // limit for one file, because sparse files can have any size
 )
 
 // NewEviction determines which parts of a file are cached. It returns nil if the system does

@@ -13,8 +13,8 @@ import (
 // because many attempts copy to one destination at the same time, without locks.
 type Attempt struct {
 	Dir    *fsys.Dir // contains the log; the caller closes it
-	Name   string    // of the log in it
-	TempID string    // in the names of temporaries at the destination
+	Name   string    // name of the log in Dir
+	TempID string    // id in the names of temporaries at the destination
 	// Earlier has the attempts before, the first one first.
 	Earlier []EarlierAttempt
 	// Fenced reports whether a temporary is that of a lower attempt.

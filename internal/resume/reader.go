@@ -29,9 +29,9 @@ type Reader struct {
 	journal  *Journal
 	readOnly bool // true in a dry run, which owns journal then
 	opts     Options
-	name     string                 // of the log of this source, in the journal
+	name     string                 // name of the log of this source, in the journal
 	fenced   func(name string) bool // see Fence; may be nil
-	ids      map[string]bool        // of the logs of this source, which are in the names of their temporaries
+	ids      map[string]bool        // ids in the names of temporaries, of all logs of this source
 
 	known     *journal.Log // records of interrupted runs; nil if there are none
 	knownFile *fsys.File

@@ -23,9 +23,9 @@ type Writer struct {
 	name    string // name of the log
 	durable bool   // value of Options.Durable
 
-	clock    *fsys.Pending // of an attempt: a file at the destination that shows the time there; else nil
-	clockDir *fsys.Dir     // with the clock, which has a name there if the file system needs one
-	mark     fsys.ID       // of an attempt: of the mark of the plan in clockDir
+	clock    *fsys.Pending // file of an attempt that shows the time at the destination; else nil
+	clockDir *fsys.Dir     // directory with the clock, which has a name there if the file system needs one
+	mark     fsys.ID       // identity of the mark of the plan in clockDir, for an attempt
 
 	start       time.Time
 	checkpoints sync.Mutex // held during a checkpoint: there is one at a time

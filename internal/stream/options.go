@@ -26,7 +26,7 @@ type Options struct {
 	BlockSize int64   // bytes
 	Count     *Amount // how much to copy; nil for all
 	Skip      Amount  // how much of the input to leave out at its beginning
-	Seek      Amount  // where to begin in the outputs
+	Seek      Amount  // offset of the first byte in the outputs
 
 	NoTruncate bool // keep the content of an output after the end of the stream
 	Sparse     bool // make holes of zeros

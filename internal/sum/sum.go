@@ -59,7 +59,7 @@ type Options struct {
 
 	Cache          pipe.CacheMode
 	Workers        int   // files in progress at the same time; 0 for a number that suits the machine
-	BytesPerSecond int64 // for all workers together; 0 for no limit
+	BytesPerSecond int64 // limit of all workers together; 0 for none
 
 	// Report receives events as they happen, from one goroutine at a time. It may be nil.
 	Report func(Event)

@@ -127,7 +127,7 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 	if r.opts.Unlisted {
 		t.listed = &lookup.Set{}
 	}
-	complete := false // whether to validate a bag, and not only check lines
+	complete := false // true to validate a bag, and not only check lines
 	switch {
 	case own != nil:
 	case named != nil:

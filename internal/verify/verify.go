@@ -29,7 +29,7 @@ import (
 type Options struct {
 	Paths    []string  // directories, and manifests whose directories are checked, as the user gave them; at least one
 	Manifest string    // one manifest for all Paths, which are then directories; "-" for Stdin; "" to search in each
-	Stdin    io.Reader // for Manifest "-"
+	Stdin    io.Reader // source of Manifest "-"
 
 	Filter *filter.List // a choice of the lines to check; nil for every line
 	Only   *filter.Only // a choice of the lines to check; nil for every line
@@ -41,7 +41,7 @@ type Options struct {
 	Unlisted      bool // report files that no manifest lists
 
 	Workers        int   // files of each device that are read at the same time; 0 for a number that suits the machine
-	BytesPerSecond int64 // for all workers together; 0 for no limit
+	BytesPerSecond int64 // limit of all workers together; 0 for none
 
 	FS *fsys.FS // nil for the system's files
 
