@@ -106,11 +106,15 @@ func (p *prediction) compareGroup(names []string, n *node) {
 		}
 		p.compareContent(q, n)
 	}
-	// A file whose metadata must change, and that has names outside of the group, is replaced by a new one.
+	// A file whose metadata must change, and that has names outside of the group, is replaced by a new one. Policy
+	// protect compares it before.
 	for _, q := range names {
 		for _, t := range p.targets {
 			if a := t.actions[q]; (a == skip || a == upToDate) && p.sharedOutside(t, q, names) {
 				t.actions[q] = replace
+				if p.policy == policyProtect && t.before[q].data != n.data {
+					t.actions[q] = conflict
+				}
 			}
 		}
 	}
