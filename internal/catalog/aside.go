@@ -77,7 +77,7 @@ func (m *manifests) moveAside(prev *existing) error {
 	if inPlace, err := prev.isInPlace(); err != nil || !inPlace {
 		return err
 	}
-	name, err := m.asideName(prev)
+	name, err := asideName(prev, m.Source)
 	if err != nil {
 		return err
 	}
@@ -96,8 +96,8 @@ func (m *manifests) moveAside(prev *existing) error {
 
 // asideName returns a name that neither the destination nor the source has. The source may have it,
 // because it may be a copy of an unfinished one.
-func (m *manifests) asideName(prev *existing) (string, error) {
-	finder := fsys.NewFinder(m.Source, 1)
+func asideName(prev *existing, source *fsys.Dir) (string, error) {
+	finder := fsys.NewFinder(source, 1)
 	defer finder.Close()
 	for i := 1; ; i++ {
 		name := wasName(prev.name)

@@ -39,7 +39,7 @@ func (l Lines) Unlisted(name string, parent record.Opener) bool {
 // Open implements record.Recorder. It decides which names the manifests have at the destination,
 // and opens those of earlier runs.
 func (l Lines) Open(d *record.Destination) (record.Book, error) {
-	m := &manifests{Destination: d, changes: changes{lines: make([]lookup.Set, len(d.Hashes))}}
+	m := &manifests{Destination: d, changes: changes{hashes: d.Hashes, lines: make([]lookup.Set, len(d.Hashes))}}
 	m.others.manifests = m
 	for slot, a := range l.Hashes {
 		m.lists = append(m.lists, &list{algorithm: a, slot: slot})
@@ -139,10 +139,10 @@ func (m *manifests) isManifest(file string) bool {
 	return m.Outside == "" && slices.ContainsFunc(m.lists, func(l *list) bool { return strings.EqualFold(l.path, file) })
 }
 
-// isKnown reports whether the previous manifest of a list exists and the run knows which of its
-// lines an unfinished run has made out of date.
-func (m *manifests) isKnown(l *list) bool {
-	return l.prev != nil && (!l.prev.killed || m.Interrupted != nil)
+// isKnown reports whether the previous manifest exists and the run knows which of its lines an
+// unfinished run has made out of date.
+func (l *list) isKnown(d *record.Destination) bool {
+	return l.prev != nil && (!l.prev.killed || d.Interrupted != nil)
 }
 
 // Kept implements record.Book.
@@ -152,7 +152,7 @@ func (m *manifests) Kept(file string) record.Kept {
 	}
 	digests := make(hash.Digests, len(m.Hashes))
 	for _, l := range m.lists {
-		if m.isKnown(l) && l.path != file { // no manifest can list itself
+		if l.isKnown(m.Destination) && l.path != file { // no manifest can list itself
 			digests[l.slot], _, _ = l.prev.index.Lookup(file) // Finish reports a line that cannot be read
 		}
 	}
@@ -229,7 +229,7 @@ func (m *manifests) compose(l *list, w io.Writer) (manifest.Counts, error) {
 	}
 	if l.prev != nil && m.Outside == "" {
 		doc.Previous = []io.ReadSeeker{l.prev.lines()}
-		doc.Index = m.marked()
+		doc.Index = m.Files.Marked()
 		doc.Keep = func(file string, digest []byte) ([]byte, error) { return m.keep(l, finder, file, digest) }
 	}
 	return m.Files.Write(w, doc)

@@ -18,9 +18,10 @@ import (
 // changes records which files the run has replaced, so that other manifests can be compared
 // with them.
 type changes struct {
-	replaced lookup.Set   // paths
-	lines    []lookup.Set // for each hash of the run: paths and digests
-	fresh    []string     // names in the root that the run has created or replaced
+	hashes   []hash.Algorithm // of the run
+	replaced lookup.Set       // paths
+	lines    []lookup.Set     // for each hash of the run: paths and digests
+	fresh    []string         // names in the root that the run has created or replaced
 }
 
 func (s *changes) add(o record.Outcome) {
@@ -60,7 +61,7 @@ func (m *manifests) warnStale() {
 			break
 		}
 		var lines int
-		if lines, err = m.outdated(name); lines == 1 {
+		if lines, err = m.changes.outdated(m.Root, name); lines == 1 {
 			warn(name, errors.New("1 of its lines is out of date, because this copy replaced the files; it was left unchanged"))
 		} else if lines > 1 {
 			warn(name, fmt.Errorf("%d of its lines are out of date, because this copy replaced the files; it was left unchanged", lines))
@@ -101,12 +102,12 @@ func (m *manifests) otherNames() ([]string, error) {
 
 // outdated counts the lines of a manifest for files that the run has replaced by other
 // content.
-func (m *manifests) outdated(name string) (int, error) {
+func (s *changes) outdated(root *fsys.Dir, name string) (int, error) {
 	algorithm, format, ok := manifest.Recognize(name)
 	if !ok {
 		return 0, nil
 	}
-	f, info, err := m.Root.OpenRegular(name)
+	f, info, err := root.OpenRegular(name)
 	if fsys.NoSuchFile(err) || errors.As(err, new(*fsys.KindError)) {
 		return 0, nil
 	}
@@ -131,7 +132,7 @@ func (m *manifests) outdated(name string) (int, error) {
 		if l.Listed != nil {
 			listed = l.Listed.Digests
 		}
-		if file := strings.TrimPrefix(l.Path, "./"); m.changes.replaced.Has(file) && !m.hasWritten(file, listed) {
+		if file := strings.TrimPrefix(l.Path, "./"); s.replaced.Has(file) && !s.hasWritten(file, listed) {
 			count++
 		}
 	}
@@ -139,9 +140,9 @@ func (m *manifests) outdated(name string) (int, error) {
 
 // hasWritten reports whether the run has replaced a file with content that has one of the
 // digests.
-func (m *manifests) hasWritten(file string, listed []hash.Expected) bool {
+func (s *changes) hasWritten(file string, listed []hash.Expected) bool {
 	return slices.ContainsFunc(listed, func(l hash.Expected) bool {
-		slot := slices.Index(m.Hashes, l.Algorithm)
-		return slot >= 0 && m.changes.lines[slot].Has(pathAndDigest(file, l.Digest))
+		slot := slices.Index(s.hashes, l.Algorithm)
+		return slot >= 0 && s.lines[slot].Has(pathAndDigest(file, l.Digest))
 	})
 }

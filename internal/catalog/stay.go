@@ -9,18 +9,10 @@ import (
 // This file keeps lines without copying them, see record.Files. If all lines are marked and there
 // are no new ones, the manifest stays and is not composed.
 
-// marked returns the index of the previous manifest if its lines that stay are marked, otherwise nil.
-func (m *manifests) marked() *manifest.Index {
-	if m.Files == nil {
-		return nil
-	}
-	return m.Files.Marked()
-}
-
 // checkMarked returns an error if marked lines may be other ones now than when they were marked,
 // because another process has written into the previous manifest.
 func (m *manifests) checkMarked(l *list) error {
-	if m.marked() == nil {
+	if m.Files.Marked() == nil {
 		return nil
 	}
 	now, err := l.prev.file.Stat()
@@ -33,7 +25,7 @@ func (m *manifests) checkMarked(l *list) error {
 // unchanged is equals for a manifest of which all lines stay, and which has no others. It
 // returns "" if it does not know that. The file that is open as present has the path file.
 func (m *manifests) unchanged(l *list, file string, present *fsys.File, info fsys.Info) (n manifest.Counts, digest string, err error) {
-	if m.marked() == nil || m.Files.Changed || l.prev.aside || l.prev.path != file || !l.prev.index.AllStay() {
+	if m.Files.Marked() == nil || m.Files.Changed || l.prev.aside || l.prev.path != file || !l.prev.index.AllStay() {
 		return n, "", nil
 	}
 	if !l.prev.isSame(info) || info.Ctime != l.prev.info.Ctime {

@@ -117,12 +117,12 @@ func (m *manifests) hold(o *existing) *existing {
 
 // Kept implements record.Book.
 func (t *Tree) Kept(file string) record.Kept {
-	marked := t.marked()
+	marked := t.Files.Marked()
 	if marked == nil {
 		return t.manifests.Kept(file)
 	}
 	prev := t.lists[0].prev
-	if !t.isKnown(t.lists[0]) || prev.path == file { // no manifest can list itself
+	if !t.lists[0].isKnown(t.Destination) || prev.path == file { // no manifest can list itself
 		return record.Kept{}
 	}
 	digest, line, err := marked.LookupLine(file)
@@ -206,7 +206,7 @@ func (m *manifests) EachKept(yield func(slot int, file string, digest []byte) er
 		return nil
 	}
 	for _, l := range m.lists {
-		if !m.isKnown(l) {
+		if !l.isKnown(m.Destination) {
 			continue
 		}
 		err := l.prev.index.Each(func(file string, digest []byte) error {

@@ -30,8 +30,13 @@ func newFiles(d *Destination) *Files {
 // Mark lets an index mark the lines that stay.
 func (f *Files) Mark(previous *manifest.Index) { f.marked = previous }
 
-// Marked returns the index of Mark.
-func (f *Files) Marked() *manifest.Index { return f.marked }
+// Marked returns the index of Mark; nil if no lines are marked.
+func (f *Files) Marked() *manifest.Index {
+	if f == nil {
+		return nil
+	}
+	return f.marked
+}
 
 func (f *Files) account(o Outcome) error {
 	switch {
