@@ -228,13 +228,13 @@ func refuseNotEmpty(p record.Place) error {
 // has made them. A directory whose only entry is a journal without logs is accepted, too: that copy
 // wrote nothing.
 func (b *Bags) refuseForeign(p record.Place, dir *fsys.Dir, names []string) error {
-	logs, own, err := b.run.Unfinished(dir)
+	logs, ofSource, err := b.run.Unfinished(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return refuseNotEmpty(p)
 	case err != nil:
 		return err
-	case logs > 0 && !own:
+	case logs > 0 && !ofSource:
 		return failure.Refuse("destination %s has an unfinished copy from another source", quoteName(p.Given))
 	case logs == 0 && len(names) > 1:
 		return refuseNotEmpty(p)
@@ -248,12 +248,12 @@ func (b *Bags) refuseForeign(p record.Place, dir *fsys.Dir, names []string) erro
 func (b *Bags) refuseOther(p record.Place, root *fsys.Dir) error {
 	if !b.sourceIsBag {
 		f, info, err := root.OpenRegular(bag.InfoName)
-		var have bag.Info
+		var found bag.Info
 		if err == nil {
-			have, err = bag.ReadInfo(f.Reader(info.Size))
+			found, err = bag.ReadInfo(f.Reader(info.Size))
 			f.Close()
 		}
-		if err != nil || !strings.HasPrefix(have.Agent, bag.Agent) {
+		if err != nil || !strings.HasPrefix(found.Agent, bag.Agent) {
 			return failure.Refuse("destination %s is a bag that Sealift has not written; choose another", quoteName(p.Given))
 		}
 		return nil

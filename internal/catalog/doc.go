@@ -19,9 +19,9 @@
 //  8. A manifest is replaced atomically, and has another name while files that it
 //     lists are being replaced (aside.go).
 //
-// There are three kinds of line manifests: Tree, Single and Outside. What they share is in
-// manifests.go. A bag has other manifests, which are written once, when its payload is complete
-// (bags.go, bag.go); those of a source that is a bag are checked completely (bag_source.go).
+// There are three kinds of line manifests: Tree, Single and Outside. They share manifests.go. A bag has
+// other manifests, which are written once, when its payload is complete (bags.go, bag.go). Those of a
+// source that is a bag are checked completely (bag_source.go).
 // Generations of ASC MHL histories (histories.go, history.go) and media hash lists (medialist.go)
 // are added to what is there.
 //

@@ -61,7 +61,7 @@ func openExisting(home *fsys.Dir, name string, a hash.Algorithm) (*existing, err
 	if o == nil || err != nil {
 		return nil, err
 	}
-	o.index, err = manifest.BuildOwnIndex(fsys.ReaderAt{File: o.file}, o.info.Size, a)
+	o.index, err = manifest.BuildExactIndex(fsys.ReaderAt{File: o.file}, o.info.Size, a)
 	if err != nil {
 		o.close()
 		return nil, otherForm(err)

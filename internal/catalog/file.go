@@ -125,7 +125,7 @@ func (f *File) load() (err error) {
 			return &takenError{fmt.Sprintf("its name says that its lines are of %s, not of %s", a, f.opts.Hashes[0])}
 		}
 	}
-	f.blocks, err = manifest.OwnBlocks(fsys.ReaderAt{File: f.prev.file}, f.prev.info.Size, f.opts.Format, f.opts.Builder.Named, f.opts.Hashes...)
+	f.blocks, err = manifest.ExactBlocks(fsys.ReaderAt{File: f.prev.file}, f.prev.info.Size, f.opts.Format, f.opts.Builder.Named, f.opts.Hashes...)
 	return otherForm(err)
 }
 

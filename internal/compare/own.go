@@ -91,7 +91,7 @@ func isOwnManifest(dir *fsys.Dir, name, file string, a hash.Algorithm) bool {
 		return false
 	}
 	defer f.Close()
-	index, err := manifest.BuildOwnIndex(fsys.ReaderAt{File: f}, info.Size, a)
+	index, err := manifest.BuildExactIndex(fsys.ReaderAt{File: f}, info.Size, a)
 	if err != nil || index.Len() == 0 {
 		return false
 	}

@@ -48,7 +48,7 @@ func TestSecondRunWithEachHash(t *testing.T) {
 			require.EqualValues(t, len(files), run().Files)
 			text, err := os.ReadFile(list)
 			require.NoError(t, err)
-			ix, err := manifest.BuildOwnIndex(bytes.NewReader(text), int64(len(text)), a)
+			ix, err := manifest.BuildExactIndex(bytes.NewReader(text), int64(len(text)), a)
 			require.NoError(t, err, "%s", text)
 			require.Equal(t, len(files), ix.Len())
 			before, err := os.Stat(list)

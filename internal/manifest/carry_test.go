@@ -187,7 +187,7 @@ func TestCarryAgainstMap(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, string(text), out.String())
 		require.Equal(t, Counts{Lines: len(want), Dropped: lost}, n)
-		_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), format, false, algorithm)
+		_, err = ExactBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), format, false, algorithm)
 		require.NoError(t, err)
 	})
 }

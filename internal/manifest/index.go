@@ -28,7 +28,7 @@ type Index struct {
 	entries   []lookup.Entry
 	met       []atomic.Uint32 // a bit for each entry, in their order
 	malformed int
-	asterisks bool      // true if a line has the asterisk of earlier versions; only BuildOwnIndex sets it
+	asterisks bool      // true if a line has the asterisk of earlier versions; only BuildExactIndex sets it
 	again     sync.Pool // a pool of *reread
 }
 
@@ -49,9 +49,9 @@ func BuildCheckIndex(src io.ReaderAt, size int64, f Format, a hash.Algorithm) (*
 	return (&Index{src: src, size: size, algorithm: a, open: open}).build(nil)
 }
 
-// BuildOwnIndex is BuildCheckIndex of a manifest in exactly the form that a Builder
+// BuildExactIndex is BuildCheckIndex of a manifest in exactly the form that a Builder
 // writes in the usual format of the algorithm; see FormError. A file of size 0 has that form.
-func BuildOwnIndex(src io.ReaderAt, size int64, a hash.Algorithm) (*Index, error) {
+func BuildExactIndex(src io.ReaderAt, size int64, a hash.Algorithm) (*Index, error) {
 	open := func(r io.Reader) entries { return newOwnLines(r, FormatOf(a), false, a) }
 	return (&Index{src: src, size: size, algorithm: a, open: open}).build(nil)
 }
@@ -92,8 +92,8 @@ func (ix *Index) build(hash func(path []byte) uint64) (*Index, error) {
 	}
 	malformed, _ := r.Malformed()
 	ix.malformed += malformed
-	if own, ok := r.in.(*ownLines); ok {
-		ix.asterisks = own.asterisks
+	if exact, ok := r.in.(*exactLines); ok {
+		ix.asterisks = exact.asterisks
 	}
 	ix.again.New = func() any { return &reread{at: r.in.again(ix.file)} }
 	slices.Sort(ix.entries)

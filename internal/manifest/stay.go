@@ -8,7 +8,7 @@ import "math/bits"
 // LineNumber is a line of one Index. It is 0 for no line.
 type LineNumber int
 
-// LookupLine is Lookup in an Index of BuildOwnIndex, in which each path has one line at most.
+// LookupLine is Lookup in an Index of BuildExactIndex, in which each path has one line at most.
 // It also returns the line, for Stay. Several goroutines may call it, as Lookup.
 func (ix *Index) LookupLine(path string) (digest []byte, line LineNumber, err error) {
 	err = ix.find(path, func(i int, f fields) (more bool) {

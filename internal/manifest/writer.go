@@ -89,7 +89,7 @@ type Document struct {
 	Prefix string           // text before each path of the Builder; only without Previous
 
 	// Previous has, for each hash, its lines of a previous manifest in the form of Sums,
-	// checked by BuildOwnIndex or OwnBlocks. It is nil if there are none.
+	// checked by BuildExactIndex or ExactBlocks. It is nil if there are none.
 	Previous []io.ReadSeeker
 	// Index is that of the only Previous. Lines for which Stay was called are kept without a
 	// call of Keep. It may be nil.
@@ -226,8 +226,8 @@ func pathOf[P string | []byte](name P, named bool) P {
 
 // previousLines reads a previous manifest one line ahead.
 type previousLines struct {
-	in           *ownLines // the lines; nil without a previous manifest
-	ok           bool      // true if path, digest and offset are those of a line
+	in           *exactLines // the lines; nil without a previous manifest
+	ok           bool        // true if path, digest and offset are those of a line
 	path, digest []byte
 	offset       int64
 }

@@ -82,7 +82,7 @@ type Run struct {
 	Scan func(found func(path string, kind fsys.Kind) (enter bool)) (complete bool, err error)
 	// Unfinished returns how many unfinished copies have a log in the journal of a directory, and whether
 	// one of them is a copy of this source. The error is fs.ErrNotExist if there is no journal.
-	Unfinished func(*fsys.Dir) (logs int, own bool, err error)
+	Unfinished func(*fsys.Dir) (logs int, ofSource bool, err error)
 }
 
 // Opener opens a directory of the source.

@@ -23,9 +23,9 @@ func (e *FormError) Error() string {
 	return fmt.Sprintf("line %d %s", e.Line, e.Why)
 }
 
-// ownLines reads a manifest in exactly the form that a Builder writes. Any other form ends
+// exactLines reads a manifest in exactly the form that a Builder writes. Any other form ends
 // the reading with a *FormError.
-type ownLines struct {
+type exactLines struct {
 	lineReader
 	format Sums
 	hashes []hash.Algorithm // algorithms; the lines of each are a block
@@ -40,13 +40,13 @@ type ownLines struct {
 }
 
 // newOwnLines returns the lines of one or several hashes that the format has written.
-func newOwnLines(r io.Reader, f Sums, named bool, hashes ...hash.Algorithm) *ownLines {
+func newOwnLines(r io.Reader, f Sums, named bool, hashes ...hash.Algorithm) *exactLines {
 	lines := newLineReader(r, MaxLine, &sumParser{algorithm: hashes[0]})
-	return &ownLines{lineReader: *lines, format: f, hashes: hashes, named: named}
+	return &exactLines{lineReader: *lines, format: f, hashes: hashes, named: named}
 }
 
 // next implements entries.
-func (o *ownLines) next() (f fields, err error) {
+func (o *exactLines) next() (f fields, err error) {
 	line, err := o.readLine()
 	if err == nil {
 		if f, plain := o.plain(line); plain {
@@ -68,7 +68,7 @@ func (o *ownLines) next() (f fields, err error) {
 }
 
 // check compares the line with the one that the format writes.
-func (o *ownLines) check(f *fields) error {
+func (o *exactLines) check(f *fields) error {
 	o.path = append(o.path[:0], pathOf(f.path, o.named)...)
 	f.path = o.path
 	o.line = append(o.line[:0], listedName(o.path, o.named)...)
@@ -86,7 +86,7 @@ func (o *ownLines) check(f *fields) error {
 }
 
 // isNext checks that path comes after that of the line before.
-func (o *ownLines) isNext(path []byte) error {
+func (o *exactLines) isNext(path []byte) error {
 	if o.last != nil && bytes.Compare(o.last, path) >= 0 {
 		return &FormError{o.number, "is not in ascending order"}
 	}
@@ -97,7 +97,7 @@ func (o *ownLines) isNext(path []byte) error {
 // plain returns the parts of a line of the usual form: GNU, one hash, and a name without
 // escapes. Lines of this form need not be written again to be compared. Of any other line, ok
 // is false, also if it is right.
-func (o *ownLines) plain(line []byte) (f fields, ok bool) {
+func (o *exactLines) plain(line []byte) (f fields, ok bool) {
 	a := o.hashes[0]
 	digits := 2 * a.Size()
 	if o.format.tagged || o.named || len(o.blocks) != 1 || len(o.hashes) != 1 || !a.IsHex() || a.NeedsTag() {
@@ -132,12 +132,12 @@ func isRelative(path []byte) bool {
 	return true
 }
 
-// OwnBlocks checks that a Builder of these hashes could have written the file of size bytes
+// ExactBlocks checks that a Builder of these hashes could have written the file of size bytes
 // in src as a document of the format. It returns the lines of each hash, for
 // Document.Previous. named is that of the Builder. A file of size 0 has that form; in all
 // others each hash has a line. The error is a *FormError if the file has another form,
 // otherwise that of reading.
-func OwnBlocks(src io.ReaderAt, size int64, f Sums, named bool, hashes ...hash.Algorithm) ([]io.ReadSeeker, error) {
+func ExactBlocks(src io.ReaderAt, size int64, f Sums, named bool, hashes ...hash.Algorithm) ([]io.ReadSeeker, error) {
 	lines := newOwnLines(io.NewSectionReader(src, 0, size), f, named, hashes...)
 	var err error
 	for err == nil {

@@ -14,7 +14,7 @@ import (
 )
 
 func ownIndex(text string, a hash.Algorithm) (*Index, error) {
-	return BuildOwnIndex(strings.NewReader(text), int64(len(text)), a)
+	return BuildExactIndex(strings.NewReader(text), int64(len(text)), a)
 }
 
 func TestOwnIndexAcceptsWhatBuilderWrites(t *testing.T) {
@@ -28,7 +28,7 @@ func TestOwnIndexAcceptsWhatBuilderWrites(t *testing.T) {
 				require.NoError(t, putIn(b, path, digest))
 			}
 			text := written(t, b, Document{Format: format})
-			blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), format, false, algorithm)
+			blocks, err := ExactBlocks(strings.NewReader(text), int64(len(text)), format, false, algorithm)
 			require.NoError(t, err, algorithm)
 			require.Len(t, blocks, 1)
 
@@ -132,7 +132,7 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 	for _, text := range []string{
 		a, "BLAKE3 (a) = " + hexA + "\n", "SHA256(a)= " + hexA + "\n", "SHA256  (a) = " + hexA + "\n", "SHA2-256 (a) = " + hexA + "\n",
 	} {
-		_, err := OwnBlocks(strings.NewReader(text), int64(len(text)), BSD, false, hash.SHA256)
+		_, err := ExactBlocks(strings.NewReader(text), int64(len(text)), BSD, false, hash.SHA256)
 		require.ErrorAs(t, err, new(*FormError), text)
 	}
 	short := hexA[:16]
@@ -155,13 +155,13 @@ func TestOwnIndexRefusesEverythingElse(t *testing.T) {
 
 func TestOwnIndexErrors(t *testing.T) {
 	text := hexA + "  a\n"
-	_, err := BuildOwnIndex(&flaky{err: io.ErrClosedPipe}, 10, hash.SHA256)
+	_, err := BuildExactIndex(&flaky{err: io.ErrClosedPipe}, 10, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = BuildOwnIndex(strings.NewReader(text), int64(len(text))+1, hash.SHA256)
+	_, err = BuildExactIndex(strings.NewReader(text), int64(len(text))+1, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	_, err = OwnBlocks(&flaky{err: io.ErrClosedPipe}, 10, GNU, false, hash.SHA256)
+	_, err = ExactBlocks(&flaky{err: io.ErrClosedPipe}, 10, GNU, false, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrClosedPipe)
-	_, err = OwnBlocks(strings.NewReader(text), int64(len(text))+1, GNU, false, hash.SHA256)
+	_, err = ExactBlocks(strings.NewReader(text), int64(len(text))+1, GNU, false, hash.SHA256)
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
@@ -202,7 +202,7 @@ func TestOwnBlocks(t *testing.T) {
 		"a line cut short":     {two, []string{sha("a"), md5("a")[:20]}, "line 2 is not a line of this kind of manifest"},
 	} {
 		text := strings.Join(tt.blocks, "")
-		blocks, err := OwnBlocks(strings.NewReader(text), int64(len(text)), tt.format, tt.named, tt.hashes...)
+		blocks, err := ExactBlocks(strings.NewReader(text), int64(len(text)), tt.format, tt.named, tt.hashes...)
 		if tt.want != "" {
 			require.ErrorAs(t, err, new(*FormError), name)
 			require.EqualError(t, err, tt.want, name)
@@ -261,7 +261,7 @@ func FuzzOwn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, path string) {
 		for _, a := range hash.Algorithms() {
 			one := []hash.Algorithm{a}
-			if _, err := BuildOwnIndex(bytes.NewReader(text), int64(len(text)), a); err == nil {
+			if _, err := BuildExactIndex(bytes.NewReader(text), int64(len(text)), a); err == nil {
 				require.True(t, requireRebuilt(t, text, block{FormatOf(a), false, one}))
 			}
 			requireOwn(t, a, FormatOf(a), path)
@@ -275,11 +275,11 @@ func FuzzOwn(f *testing.F) {
 }
 
 // requireRebuilt checks that a Builder writes the text again from the entries that a Reader
-// finds in it. If OwnBlocks accepts the text, a Builder that keeps all its lines must also
+// finds in it. If ExactBlocks accepts the text, a Builder that keeps all its lines must also
 // write it again.
 func requireRebuilt(t *testing.T, text []byte, of block) (accepted bool) {
 	t.Helper()
-	blocks, err := OwnBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)
+	blocks, err := ExactBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)
 	if err != nil || len(text) == 0 {
 		return err == nil
 	}
@@ -302,7 +302,7 @@ func requireRebuilt(t *testing.T, text []byte, of block) (accepted bool) {
 	}
 	empty := NewBuilder(of.hashes, noSpill, 0)
 	empty.Named = of.named
-	blocks, err = OwnBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)
+	blocks, err = ExactBlocks(bytes.NewReader(text), int64(len(text)), of.format, of.named, of.hashes...)
 	require.NoError(t, err)
 	n, err := empty.Write(&carried, Document{Format: of.format, Previous: blocks})
 	require.NoError(t, err)
@@ -329,7 +329,7 @@ func requireOwn(t *testing.T, a hash.Algorithm, format Sums, path string) {
 	var out bytes.Buffer
 	_, err := b.Write(&out, Document{Format: format})
 	require.NoError(t, err)
-	_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), format, false, a)
+	_, err = ExactBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), format, false, a)
 	if isRelative([]byte(path)) || path == "./-" {
 		if len(out.Bytes()) <= MaxLine {
 			require.NoError(t, err, "%q", out.String())
@@ -348,7 +348,7 @@ func TestOwnLinesOfLongPaths(t *testing.T) {
 		var out bytes.Buffer
 		_, err := b.Write(&out, Document{Format: GNU})
 		require.NoError(t, err)
-		_, err = OwnBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), GNU, false, hash.SHA256)
+		_, err = ExactBlocks(bytes.NewReader(out.Bytes()), int64(out.Len()), GNU, false, hash.SHA256)
 		require.NoError(t, err)
 		line, err := NewReader(&out, GNU, "").Next()
 		require.NoError(t, err)
