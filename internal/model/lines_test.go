@@ -127,7 +127,7 @@ func listEachOther(t tree) bool {
 			}
 			count++
 			for q := range l {
-				listed = listed || manifestHash(q) >= 0
+				listed = listed || manifestHash(q) >= 0 || q == "list" // the manifest of some commands
 			}
 		}
 	}
