@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -197,9 +198,10 @@ func (s *simulation) chooseLocks() {
 		}
 	case 3:
 		s.note("locks are lost midway")
-		n := s.random.IntN(200)
+		var left atomic.Int64
+		left.Store(int64(s.random.IntN(200)))
 		s.locks = func(c fsys.Call) error {
-			if n--; n == 0 && c.Op != fsys.OpLock {
+			if left.Add(-1) == 0 && c.Op != fsys.OpLock {
 				removeLocks()
 			}
 			return nil
