@@ -125,7 +125,7 @@ func (p *prediction) compareGroup(names []string, n *node) {
 		}
 		for _, q := range names {
 			if t.actions[q] == skip {
-				t.actions[q], t.evidence[q] = compare, true
+				t.actions[q], t.evidence[q], t.late[q] = compare, true, true
 			}
 			t.linked[q] = true
 			a := t.actions[q]
@@ -240,17 +240,19 @@ func (p *prediction) compareAt(t *target, q string, n *node) {
 	}
 }
 
-// choosePrimary chooses the file that the names of a group become links of: the first existing one that is
-// equal.
+// choosePrimary chooses the file that the names of a group become links of: the first existing one that was
+// compared for its own sake and is equal, otherwise the first one that is equal.
 func (p *prediction) choosePrimary(t *target, names []string) {
 	n := p.src[names[0]]
 	if n.kind != file {
 		return
 	}
-	for _, q := range names {
-		if t.linked[q] && t.actions[q] == upToDate {
-			t.primary[n] = t.after[q]
-			return
+	for _, late := range []bool{false, true} {
+		for _, q := range names {
+			if t.linked[q] && t.actions[q] == upToDate && t.late[q] == late {
+				t.primary[n] = t.after[q]
+				return
+			}
 		}
 	}
 }

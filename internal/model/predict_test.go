@@ -121,6 +121,7 @@ type target struct {
 
 	evidence map[string]bool // the file was compared although size and time say that it is up to date
 	linked   map[string]bool // the run creates or replaces a name of the group
+	late     map[string]bool // the file is compared only because of that
 	primary  map[*node]*node // by the node of the source: the file that names of the group are links of
 
 	blocked []string          // directories that are in conflict: what is below is not reached
@@ -213,7 +214,7 @@ func predict(s state, c command, dry bool) *forecast {
 func (p *prediction) newTarget(s state, i int) *target {
 	t := &target{
 		before: s.dsts[i].tree, after: p.forecast.after.dsts[i].tree, actions: map[string]action{}, read: map[string]bool{},
-		markers: maps.Clone(s.dsts[i].markers), evidence: map[string]bool{}, linked: map[string]bool{}, primary: map[*node]*node{},
+		markers: maps.Clone(s.dsts[i].markers), evidence: map[string]bool{}, linked: map[string]bool{}, late: map[string]bool{}, primary: map[*node]*node{},
 	}
 	if t.markers == nil {
 		t.markers = map[string][]rule{}
@@ -354,7 +355,8 @@ func (p *prediction) apply(i int, t *target, q string, n *node) {
 		switch primary := t.primary[n]; {
 		case t.actions[q] == upToDate && primary != nil && t.after[q] != primary:
 			c.replaced++
-			t.after[q] = primary
+			t.after[q] = primary // which gets its metadata under its own name
+			return
 		case differsInMetadata(t.after[q], n): // the first of several names that are one file
 			c.updated++
 			p.forecast.rechecks = p.forecast.rechecks || e.data != n.data
