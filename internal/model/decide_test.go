@@ -240,8 +240,8 @@ func (p *prediction) compareAt(t *target, q string, n *node) {
 	}
 }
 
-// choosePrimary chooses the file that the names of a group become links of: the first existing one that was
-// compared for its own sake and is equal, otherwise the first one that is equal.
+// choosePrimary chooses the file that the names of a group become links of. That is the first existing one
+// that was compared for its own sake and is equal. Without one, it is the first that is equal.
 func (p *prediction) choosePrimary(t *target, names []string) {
 	n := p.src[names[0]]
 	if n.kind != file {
