@@ -355,6 +355,7 @@ func (p *prediction) apply(i int, t *target, q string, n *node) {
 		switch primary := t.primary[n]; {
 		case t.actions[q] == upToDate && primary != nil && t.after[q] != primary:
 			c.replaced++
+			p.keepBackup(t, q)
 			t.after[q] = primary // which gets its metadata under its own name
 			return
 		case differsInMetadata(t.after[q], n): // the first of several names that are one file
