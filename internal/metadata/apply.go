@@ -136,7 +136,7 @@ func (s *Store) checkFarTime(o *fsys.Object, want fsys.Time) error {
 }
 
 // narrowMode prepares a change of the owner or group of o. It removes the permissions that the new
-// owner and group must not dst, and returns the remaining mode.
+// owner and group must not get, and returns the remaining mode.
 func (s *Store) narrowMode(o *fsys.Object, src, dst fsys.Info) uint32 {
 	mode := dst.Mode & s.Rules.ModeFor(src, dst, false, true)
 	if mode == dst.Mode || s.cannot(kindMode) || o.Chmod(mode) != nil { // applyMode tries again and reports the error
