@@ -52,7 +52,12 @@ func (r *copier) decideAll(e *entry) error {
 }
 
 func (r *copier) decideOne(e *entry, p *transfer) error {
-	o, err := r.observe(e, p)
+	claim := p.target.records.Claim(e.Path)
+	if claim.Own {
+		p.finish(targetResult{done: outOwn})
+		return nil
+	}
+	o, err := r.observe(e, p, claim)
 	if err != nil {
 		return inStage(failure.StageCreate, err)
 	}

@@ -141,9 +141,6 @@ func (r *copier) newTransfers(e *entry) {
 		p := &e.memory[i]
 		*p = transfer{target: dd.target, dd: dd, dir: dir, name: cmp.Or(dd.target.Name, e.Name)} // a single file may get another name
 		e.transfers = append(e.transfers, p)
-		if p.target.records.Claim(e.Path).Own {
-			p.finish(targetResult{done: outOwn})
-		}
 	}
 }
 

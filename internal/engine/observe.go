@@ -20,10 +20,10 @@ func conflictOf(c *record.Conflict) *policy.Conflict {
 	return &policy.Conflict{Why: c.Why, Next: c.Next}
 }
 
-// observe reads the existing entry of the transfer's name at the destination.
-func (r *copier) observe(e *entry, p *transfer) (o policy.Observation, err error) {
+// observe reads the existing entry of the transfer's name at the destination. claim is that of the
+// records there.
+func (r *copier) observe(e *entry, p *transfer, claim record.Claim) (o policy.Observation, err error) {
 	p.exists = false
-	claim := p.target.records.Claim(e.Path)
 	if claim.Guarded != nil { // it may be aside
 		return policy.Observation{Guarded: conflictOf(claim.Guarded), Policy: r.opts.Policy, Exists: true, Source: e.Kind, Dst: fsys.Regular}, nil
 	}

@@ -226,6 +226,35 @@ func TestASourceThatChangesAfterOneDestinationHasIt(t *testing.T) {
 	}
 }
 
+// The manifest of the source changes while it is copied to a destination that uses another name. It is
+// not copied to the destination that uses its name.
+func TestAManifestOfTheSourceThatChangesWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	src, targets := filepath.Join(dir, "src"), threeTargets(dir)[:2]
+	write(t, src, "a", []byte("x"), since)
+	write(t, src, "SHA256SUMS", []byte(sumLines(map[string][]byte{"a": []byte("x")})), since)
+	write(t, targets[1], "SHA256SUMS", []byte("of a publisher"), longAgo)
+	created, changed := 0, false
+	o := options(src, targets...)
+	o.Policy, o.Workers = policy.Always, 1
+	o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
+		if c.Op == fsys.OpRead && c.Path == filepath.Join(src, "SHA256SUMS") && created >= 2 && !changed {
+			changed = true
+			return os.Chtimes(c.Path, longAgo, longAgo)
+		}
+		if c.Op == fsys.OpCreate && c.Path == targets[1] { // the probe of the file system, then a file
+			created++
+		}
+		return nil
+	}}
+	out := runReported(t, o)
+	require.True(t, changed)
+	require.Empty(t, out.bad())
+	require.EqualValues(t, 1, out.summary.Targets[0].Counts.Created)
+	require.EqualValues(t, 1, out.summary.Targets[1].Counts.Replaced)
+}
+
 // A name appears at one of two destinations between the decision and the commit. The policy
 // decides about it; the other destination is complete.
 func TestANameThatAppearsAtOneDestination(t *testing.T) {
