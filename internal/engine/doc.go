@@ -76,9 +76,8 @@
 //   - keep: leave an existing file that has the source's content, and update its metadata (policy.Keep,
 //     stateKeeping, keep.go)
 //   - leave: do not touch an existing entry (policy.Leave, outLeft). Reports call such an entry "kept"
-//   - late file: a file of the source with the name of a manifest of this run; it is copied last
+//   - last file: a file of the source that a recorder copies when everything else is durable (last.go)
 //   - result: the outcome of an entry at all targets, as the collector records it; a
 //     targetResult is the part of one target
 //   - primary link: the name of a file with several names that the others are linked to
-//   - pending links: link groups of which the walk has not met all names yet
 package engine

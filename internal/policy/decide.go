@@ -32,7 +32,7 @@ type Observation struct {
 	Source   fsys.Kind // of the entry in the source
 	Dst      fsys.Kind // of the existing entry
 	SameSize bool
-	SameTime bool      // as far as the destination's file system can tell
+	SameTime bool      // true if the times are equal at the granularity of the destination's file system
 	Newer    bool      // the existing entry is newer than the source's
 	SameNode bool      // two entries without data are equal: links with one target, devices with one number
 	Ours     bool      // this run created the existing entry, perhaps from an earlier state of the source
