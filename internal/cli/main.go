@@ -71,21 +71,42 @@ func limitHeap() {
 // name. To report a signal, the caller cancels ctx with an [Interrupt] as the cause.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	limitHeap()
-	root := newRootCmd(
-		newCopyCmd(engine.Run),
-		newVerifyCmd(verify.Run),
-		newCompareCmd(compare.Run),
-		newSumCmd(sum.Run),
-		newDuCmd(usage.Run),
-		newStreamCmd(stream.Run),
-		newPlanCmd(engine.Plan),
-		newRunCmd(engine.RunShard),
-		newMergeCmd(engine.Merge),
-		newCompletionCmd(),
-		newManCmd(),
-		newVersionCmd(readBuild()),
-	)
+	root := newRootCmd(needed(args, []lazyCommand{
+		{"copy", func() *cobra.Command { return newCopyCmd(engine.Run) }},
+		{"verify", func() *cobra.Command { return newVerifyCmd(verify.Run) }},
+		{"compare", func() *cobra.Command { return newCompareCmd(compare.Run) }},
+		{"sum", func() *cobra.Command { return newSumCmd(sum.Run) }},
+		{"du", func() *cobra.Command { return newDuCmd(usage.Run) }},
+		{"stream", func() *cobra.Command { return newStreamCmd(stream.Run) }},
+		{"plan", func() *cobra.Command { return newPlanCmd(engine.Plan) }},
+		{"run", func() *cobra.Command { return newRunCmd(engine.RunShard) }},
+		{"merge", func() *cobra.Command { return newMergeCmd(engine.Merge) }},
+		{"completion", newCompletionCmd},
+		{"man", newManCmd},
+		{"version", func() *cobra.Command { return newVersionCmd(readBuild()) }},
+	})...)
 	return execute(ctx, root, args, stdin, stdout, stderr)
+}
+
+// lazyCommand is a command of the program, whose flags are defined only if they are needed.
+type lazyCommand struct {
+	name string
+	make func() *cobra.Command
+}
+
+// needed returns the commands that a command line needs. If it begins with the name of one, that is
+// the only one. Help, completion, man pages and messages about other words need all.
+func needed(args []string, all []lazyCommand) (made []*cobra.Command) {
+	one := slices.IndexFunc(all, func(c lazyCommand) bool {
+		return len(args) > 0 && args[0] == c.name && c.name != "completion" && c.name != "man"
+	})
+	if one >= 0 {
+		all = all[one : one+1]
+	}
+	for _, c := range all {
+		made = append(made, c.make())
+	}
+	return made
 }
 
 // execute runs one command line on root, reports its error, and returns the exit code.
