@@ -140,7 +140,7 @@ func (r *comparer) endComparison(e *entry, c *comparison, broken bool) error {
 		p.decision.Unreadable = c.err != nil
 		if c.err != nil && !p.decision.Suspect { // the device may be failing
 			err := fmt.Errorf("its content cannot be read, so it is replaced: %w", c.err)
-			r.report(event.OfFile(event.Warning, e.Path, p.target.Given, failure.StageRead, err))
+			r.report(event.Event{Kind: event.Warning, Path: e.Path, Target: p.target.Given, Err: err})
 		}
 		p.startAction(e, p.decision.Different)
 		return nil

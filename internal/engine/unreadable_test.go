@@ -53,10 +53,41 @@ func TestUnreadableFileAtTheDestination(t *testing.T) {
 			require.Len(t, out.bad(), 1, "%s", out)
 			require.Equal(t, event.Warning, out.bad()[0].Kind)
 			require.ErrorIs(t, out.bad()[0].Err, syscall.EIO)
+			require.Equal(t, "file", out.bad()[0].Path)
+			require.NotContains(t, out.bad()[0].Err.Error(), "'file'", "the reporter prints the path")
 			require.Equal(t, "content", string(have))
 			require.Contains(t, readManifest(t, manifestOf(t, dst)), "file")
 		})
 	}
+}
+
+// A copy without hashes does not know the digest of a file that it replaces because its device cannot
+// return it. The earlier manifest loses that line and keeps the others, and a repetition changes nothing.
+func TestUnreadableFileLosesItsLineWithoutHashes(t *testing.T) {
+	t.Parallel()
+	linuxOnly(t, "Windows reports a bad sector with another error")
+	src, dst := sourceAndDestination(t)
+	write(t, src, "file", []byte("content"), since)
+	write(t, src, "other", []byte("content"), since)
+	o := options(src, dst)
+	require.Empty(t, watched(t, o).bad())
+	require.NoError(t, os.Chtimes(filepath.Join(dst, "file"), longAgo, longAgo))
+	require.NoError(t, os.Chtimes(filepath.Join(dst, "other"), longAgo, longAgo))
+
+	o.Hashes = nil
+	o.FS = &fsys.FS{Fault: faultfs.When(func(call fsys.Call) bool {
+		return call.Op == fsys.OpRead && strings.HasPrefix(call.Path, filepath.Join(dst, "file"))
+	}, faultfs.Fail(syscall.EIO))}
+	require.Len(t, watched(t, o).bad(), 1)
+	other := sha("content") + "  other\n"
+	require.Equal(t, other, manifestOf(t, dst))
+
+	o.FS = nil
+	require.Empty(t, watched(t, o).bad())
+	require.Equal(t, other, manifestOf(t, dst))
+	o.Hashes = options(src, dst).Hashes
+	require.Empty(t, watched(t, o).bad())
+	require.Equal(t, sha("content")+"  file\n"+other, manifestOf(t, dst))
 }
 
 func manifestOf(t *testing.T, dir string) string {
