@@ -63,9 +63,6 @@ func (a *actor) fault(c fsys.Call) error {
 		}
 		a.cond.Wait()
 	}
-	if a.dead && c.Op == fsys.OpCloseFile {
-		return nil // a close that fails lets the program remove the file, which a dead process does not
-	}
 	if a.dead {
 		return errKilled
 	}

@@ -43,8 +43,9 @@ type capabilities struct {
 
 // unnamedFiles remembers whether one file system has files without a name.
 type unnamedFiles struct {
-	none      atomic.Bool // true if there is no O_TMPFILE, or if its files cannot get a name
-	linkProbe sync.Once   // the check whether its files can get a name
+	none         atomic.Bool // true if there is no O_TMPFILE, or if its files cannot get a name
+	probe        sync.Once   // sets none and closeReports with the first file
+	closeReports bool        // true if close may report lost writes
 }
 
 const openDirFlags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC

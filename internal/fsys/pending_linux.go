@@ -37,7 +37,10 @@ func (d *Dir) createUnnamed(mode uint32) (*Pending, error) {
 	}
 	p := d.pending(o, "(unnamed)")
 	p.temp, p.mode = "", mode
-	files.linkProbe.Do(func() { files.none.Store(!p.linkable()) })
+	files.probe.Do(func() {
+		files.none.Store(!p.linkable())
+		files.closeReports = !d.syncFSReliable() // on FUSE and network file systems
+	})
 	if files.none.Load() {
 		p.Close()
 		return nil, unix.EOPNOTSUPP

@@ -150,6 +150,29 @@ func TestFaultsAreAskedAndLeaveNothing(t *testing.T) {
 	}
 }
 
+// A close that fails is known before the file has its name. Otherwise the process, if it was stopped in
+// between, would remove the file with which another one has replaced it.
+func TestAFailingCloseDoesNotRemoveTheFileOfAnother(t *testing.T) {
+	d, path := ownRoot(t)
+	for _, named := range []bool{false, true} {
+		p := begin(t, d, named, "x")
+		d.FS().Fault = func(c Call) error {
+			if c.Op != OpCloseFile {
+				return nil
+			}
+			require.NoFileExists(t, filepath.Join(path, "f"))
+			put(t, filepath.Join(path, "f"), "other")
+			return errBoom
+		}
+		require.ErrorIs(t, p.Commit("f"), errBoom)
+		p.Abort()
+		d.FS().Fault = nil
+		require.Equal(t, "other", content(t, filepath.Join(path, "f")))
+		require.Equal(t, []string{"f"}, names(t, d))
+		require.NoError(t, d.Remove("f"))
+	}
+}
+
 func TestFileReadsAndWritesAtOffsets(t *testing.T) {
 	d, path := tempRoot(t)
 	p, err := d.Create(false)

@@ -41,19 +41,23 @@ func (p *Pending) Place(name string) error {
 	return err
 }
 
-// Commit gives the complete file its name and closes it; EEXIST if the name
-// exists. After an error, call Abort. Errors of lost writes that only close reports, as on
-// NFS, are known before the name appears, or remove it.
+// Commit gives the complete file its name and closes it. The error is EEXIST if the name exists.
+// After an error the caller must call Abort. Errors of lost writes that only close reports, as on
+// NFS, are known before the name appears: afterwards, another process may have replaced the file.
 func (p *Pending) Commit(name string) error {
 	if err := p.fault(OpLink, name); err != nil {
 		return err
 	}
 	if p.temp == "" {
+		if err := p.closeSecond(); err != nil {
+			return err
+		}
 		if err := p.linkUnnamed(name); err != nil {
 			return err
 		}
-		p.temp = name // Abort removes it until it is closed
-		return p.Keep()
+		p.dir = nil
+		p.Close()
+		return nil
 	}
 	if err := p.closeFile(); err != nil {
 		return err
@@ -63,6 +67,21 @@ func (p *Pending) Commit(name string) error {
 	}
 	p.dir = nil
 	return nil
+}
+
+// closeSecond closes a second descriptor of the file where the close can report lost writes: each close
+// of a descriptor reports them.
+func (p *Pending) closeSecond() error {
+	if p.dir.files.Load().closeReports {
+		second, err := p.dup()
+		if err == nil {
+			err = second.close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return p.fault(OpCloseFile, "")
 }
 
 // CommitReplacing gives the complete file its name, replaces an existing file of that name
