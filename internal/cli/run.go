@@ -224,7 +224,7 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 		if done, ok := errors.AsType[*shard.FinishedError](err); ok {
 			result.before = done.Record
 		}
-		result.merged = errors.Is(err, engine.ErrMerged)
+		result.merged = errors.Is(err, shard.ErrMerged)
 		refused := errors.As(err, new(*failure.RefusedError))
 		if ctx.Err() == nil && !refused && !result.merged {
 			state, statusErr := s.Status(index)

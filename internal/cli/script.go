@@ -10,10 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/submit"
 )
 
@@ -72,14 +70,7 @@ func (f *scriptFlags) print(cmd *cobra.Command, path string) error {
 	defer closePlan()
 	progress, err := store.Progress(cmd.Context())
 	if err == nil {
-		var end *shard.End
-		switch end, err = store.End(); {
-		case err != nil || end == nil:
-		case end.Abandoned:
-			err = engine.ErrAbandoned
-		default:
-			err = engine.ErrMerged
-		}
+		err = store.Ended()
 	}
 	if err != nil {
 		return refusePlan(path, err)

@@ -45,19 +45,13 @@ type task struct {
 	}
 }
 
-// ErrMerged says that the plan is merged, so that the task has nothing to do.
-var ErrMerged = errors.New("the plan was merged; to copy what is new, make another plan or use sealift copy")
-
-// ErrAbandoned says that the plan was abandoned.
-var ErrAbandoned = errors.New("the plan was abandoned; to copy the rest, make another plan or use sealift copy")
-
 // RunShard copies one shard of a plan. If every entry has an outcome, it records that the shard is
 // finished. The options are those of OptionsOfPlan, together with the options of this task. In
 // addition to the errors of Run:
 //
 //   - a *shard.FinishedError says that the shard was finished before, without a failure;
 //   - shard.ErrSuperseded says that another attempt copies the shard;
-//   - ErrMerged says that the plan is merged.
+//   - shard.ErrMerged says that the plan is merged.
 func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shard.AttemptOptions, c *counters.Set) (*Summary, error) {
 	k := &task{store: s, index: index, opts: a, begun: time.Now()}
 	summary, err := execute(ctx, o, k, c)
@@ -77,8 +71,8 @@ func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
 	if len(r.route.Destinations) != len(k.store.Plan.Targets) {
 		return nil, failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
 	}
-	switch err := k.ended(); {
-	case errors.Is(err, ErrMerged):
+	switch err := k.store.Ended(); {
+	case errors.Is(err, shard.ErrMerged):
 		return nil, err
 	case err != nil:
 		return nil, failure.Refuse("%s", err)
@@ -262,20 +256,7 @@ func (k *task) checkMark(t *target) error {
 	if t.log == nil || t.log.CheckMark() == nil {
 		return nil
 	}
-	return cmp.Or(k.ended(), ErrAbandoned) // at this destination only
-}
-
-// ended returns ErrMerged or ErrAbandoned if the plan has ended.
-func (k *task) ended() error {
-	switch end, err := k.store.End(); {
-	case err != nil:
-		return fmt.Errorf("the plan cannot be read: %w", err)
-	case end != nil && end.Abandoned:
-		return ErrAbandoned
-	case end != nil:
-		return ErrMerged
-	}
-	return nil
+	return cmp.Or(k.store.Ended(), shard.ErrAbandoned) // at this destination only
 }
 
 // feed passes the entries of the list on to the workers.
@@ -410,9 +391,6 @@ func (k *task) finish(r *run, durable []*target) {
 }
 
 func (k *task) writeRecord(r *run, durable []*target) (err error) {
-	if err := k.ended(); err != nil {
-		return err
-	}
 	lost := int64(0)
 	for _, t := range r.targets {
 		arrived := slices.Contains(durable, t)

@@ -262,20 +262,16 @@ func (a *Attempt) Current() error {
 
 // Finish records that every entry of the shard has an outcome. Everything else that the attempt has
 // written must be on the device before the call, except the name of the part. The error is
-// ErrSuperseded if another attempt has to finish the shard.
+// ErrSuperseded if another attempt has to finish the shard, and that of Ended if the plan has ended.
 func (a *Attempt) Finish(record Finished) (err error) {
+	if err := a.store.Ended(); err != nil { // without this attempt
+		return err
+	}
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("shard %d cannot be recorded as finished: %w", a.index, err)
 		}
 	}()
-	end, err := a.store.End()
-	if err != nil {
-		return err
-	}
-	if end != nil { // the plan is merged without this attempt, or abandoned
-		return ErrSuperseded
-	}
 	record.Plan, record.Shard, record.Attempt = a.store.Plan.ID, a.index, a.Number
 	text, err := json.Marshal(record)
 	if err != nil {

@@ -201,7 +201,7 @@ func TestAnEndedPlanStaysEnded(t *testing.T) {
 		end, err := s.End()
 		require.NoError(c, err)
 		assert.Equal(c, &End{Conflicts: 3}, end)
-		require.ErrorIs(c, a.Finish(Finished{}), ErrSuperseded)
+		require.ErrorIs(c, a.Finish(Finished{}), ErrMerged)
 		a.Close()
 	})
 }

@@ -118,6 +118,25 @@ func (s *Store) End() (*End, error) {
 	return e, err
 }
 
+// ErrMerged and ErrAbandoned say how a plan has ended.
+var (
+	ErrMerged    = errors.New("the plan was merged; to copy what is new, make another plan or use sealift copy")
+	ErrAbandoned = errors.New("the plan was abandoned; to copy the rest, make another plan or use sealift copy")
+)
+
+// Ended returns ErrMerged or ErrAbandoned if the plan has ended.
+func (s *Store) Ended() error {
+	switch end, err := s.End(); {
+	case err != nil:
+		return fmt.Errorf("the plan cannot be read: %w", err)
+	case end == nil:
+		return nil
+	case end.Abandoned:
+		return ErrAbandoned
+	}
+	return ErrMerged
+}
+
 // SetEnd records, durably, that the plan has ended. The first record stays.
 func (s *Store) SetEnd(e End) error {
 	text, err := json.Marshal(e)
