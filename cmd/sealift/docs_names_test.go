@@ -71,6 +71,25 @@ func TestDocsNames(t *testing.T) {
 	}
 }
 
+// TestDecisionsAreNumbered checks that the records of decisions have the numbers from 1, without a
+// hole. Each title has the number of its file, and the list of pages has each record.
+func TestDecisionsAreNumbered(t *testing.T) {
+	list := string(readSource(t, "docs/README.md"))
+	files, err := os.ReadDir(filepath.Join(docsRoot, "docs", "adr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, f := range files {
+		title, _, _ := strings.Cut(string(readSource(t, "docs/adr/"+f.Name())), "\n")
+		if !strings.HasPrefix(f.Name(), fmt.Sprintf("%04d-", i+1)) || !strings.HasPrefix(title, fmt.Sprintf("# %d. ", i+1)) {
+			t.Errorf("%s, %q: want number %d", f.Name(), title, i+1)
+		}
+		if link := fmt.Sprintf("[ADR %d](adr/%s)", i+1, f.Name()); !strings.Contains(list, link) {
+			t.Errorf("docs/README.md: %s is missing", link)
+		}
+	}
+}
+
 // TestDocsNameEveryCommand checks that a page has each command.
 func TestDocsNameEveryCommand(t *testing.T) {
 	var pages strings.Builder
