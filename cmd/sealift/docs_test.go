@@ -105,7 +105,7 @@ type docPage struct {
 // readDocs returns all pages.
 func readDocs(t *testing.T) []docPage {
 	t.Helper()
-	names := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "scripts/README.md"}
+	names := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "scripts/README.md"}
 	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
 		found, err := filepath.Glob(filepath.Join(docsRoot, pattern))
 		if err != nil || len(found) == 0 {

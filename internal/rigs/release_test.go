@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // modulePath is the path that users install the program from.
@@ -146,4 +147,127 @@ func TestWorkflowsRunOnlyExistingCommands(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.NotZero(t, commands)
+}
+
+// TestSubjectsOfCommits makes commits with good and bad subjects, and lets scripts/subjects
+// judge each.
+func TestSubjectsOfCommits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	script, err := filepath.Abs(filepath.Join(repository, "scripts", "subjects"))
+	require.NoError(t, err)
+	git := func(args ...string) string {
+		return output(t, "git", append([]string{"-C", dir, "-c", "user.name=A", "-c", "user.email=a@example.com"}, args...)...)
+	}
+	git("init", "--quiet")
+	git("commit", "--quiet", "--allow-empty", "--message=not checked.")
+	for subject, complaint := range map[string]string{
+		"engine: keep holes at the end of a file":  "",
+		"engine, fsys: keep holes":                 "",
+		".ci/run: install what tests need":         "",
+		"docs/adr: number decisions":               "",
+		"Use one table of digests":                 "",
+		"engine: " + strings.Repeat("ö", 64):       "",
+		"engine: " + strings.Repeat("o", 65):       "73 characters",
+		"engine: keep holes.":                      "period",
+		"keep holes at the end of a file":          "area",
+		"engine: fixes holes":                      `"fixes"`,
+		"engine: Added a test":                     `"Added"`,
+		"Removing what is not used":                `"Removing"`,
+		"fixup! engine: keep holes":                "area",
+		"test: tests of holes":                     `"tests"`,
+		"engine: test holes at the end of a file":  "",
+		"$(touch evil) `touch evil` 'is no script": "area",
+	} {
+		git("commit", "--quiet", "--allow-empty", "--message="+subject)
+		out, err := command(t, dir, script, "HEAD^..HEAD")
+		assert.Equal(t, complaint == "", err == nil, "%s: %v, %s", subject, err, out)
+		assert.Contains(t, out, complaint, subject)
+	}
+	assert.NoFileExists(t, filepath.Join(dir, "evil"))
+}
+
+// TestFormsOfTheRepository checks what GitHub would report only after a push: the fields of
+// the forms for issues, and that updates of modules cover each module.
+func TestFormsOfTheRepository(t *testing.T) {
+	t.Parallel()
+	read := func(name string, into any) {
+		data, err := os.ReadFile(filepath.Join(repository, name))
+		require.NoError(t, err)
+		d := yaml.NewDecoder(bytes.NewReader(data))
+		d.KnownFields(true)
+		require.NoError(t, d.Decode(into), name)
+	}
+	for _, name := range []string{"bug", "feature"} {
+		var form struct {
+			Name, Description string
+			Labels            []string
+			Body              []struct {
+				Type, ID   string
+				Attributes struct {
+					Label, Description, Placeholder, Render string
+					Options                                 []struct{ Label string }
+				}
+				Validations struct{ Required bool }
+			}
+		}
+		read(".github/ISSUE_TEMPLATE/"+name+".yml", &form)
+		assert.NotEmpty(t, form.Name, name)
+		assert.NotEmpty(t, form.Description, name)
+		ids := map[string]bool{}
+		for _, field := range form.Body {
+			assert.Contains(t, []string{"checkboxes", "input", "textarea"}, field.Type, name)
+			assert.Equal(t, field.Type == "checkboxes", len(field.Attributes.Options) > 0, "%s: %s", name, field.ID)
+			assert.Regexp(t, `^[a-z]+$`, field.ID, name)
+			assert.NotEmpty(t, field.Attributes.Label, "%s: %s", name, field.ID)
+			assert.False(t, ids[field.ID], "%s: two fields %s", name, field.ID)
+			ids[field.ID] = true
+		}
+		assert.NotEmpty(t, ids, name)
+	}
+	var config struct {
+		Blank    *bool                               `yaml:"blank_issues_enabled"`
+		Contacts []struct{ Name, URL, About string } `yaml:"contact_links"`
+	}
+	read(".github/ISSUE_TEMPLATE/config.yml", &config)
+	assert.NotNil(t, config.Blank)
+	for _, c := range config.Contacts {
+		assert.NotEmpty(t, c.Name)
+		assert.NotEmpty(t, c.About)
+		assert.True(t, strings.HasPrefix(c.URL, "https://"+modulePath+"/"), c.URL)
+	}
+
+	var updates struct {
+		Version int
+		Updates []struct {
+			Ecosystem   string `yaml:"package-ecosystem"`
+			Directory   string
+			Directories []string
+			Schedule    struct{ Interval string }
+			Groups      map[string]struct{ Patterns []string }
+			Message     struct{ Prefix string } `yaml:"commit-message"`
+		}
+	}
+	read(".github/dependabot.yml", &updates)
+	var covered, modules []string
+	for _, u := range updates.Updates {
+		if u.Ecosystem != "gomod" {
+			assert.Equal(t, "github-actions", u.Ecosystem)
+			assert.Equal(t, "/", u.Directory)
+			continue
+		}
+		for _, dir := range u.Directories {
+			found, err := filepath.Glob(filepath.Join(repository, dir, "go.mod"))
+			require.NoError(t, err)
+			covered = append(covered, found...)
+		}
+	}
+	err := filepath.WalkDir(repository, func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "go.mod" {
+			modules = append(modules, name)
+		}
+		return err
+	})
+	require.NoError(t, err)
+	assert.ElementsMatch(t, modules, covered)
 }
