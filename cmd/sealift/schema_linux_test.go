@@ -270,7 +270,7 @@ sealift sum large --manifest large/SHA256SUMS`)
 		`mkfifo in; sealift sum --progress json - <in 2>printed & exec 3>in; until grep -q hashing printed; do sleep 0.1; done; exec 3>&-; wait $! && cat printed >&2`: 0,
 		`sealift verify --progress json large`: 0,
 		`exec signal INT halted/a sealift copy -q --progress json --workers 1 --bwlimit 1MB large halted`: 130,
-		`sealift copy -q --progress json --bwlimit 300KB --block-size 4K --dirty-window 1M slow slowly`:   0,
+		`sealift copy -q --progress json --bwlimit 200KB --block-size 4K --dirty-window 1M slow slowly`:   0,
 	}
 	if _, err := exec.LookPath("strace"); err == nil {
 		commands[`exec strace -f -o calls -e trace=syncfs,pread64 -e inject=syncfs:delay_enter=1600000 -e inject=pread64:delay_enter=320000 `+

@@ -65,6 +65,7 @@ type Options struct {
 	inMemory         func(*fsys.Dir) bool // reports whether a directory is in memory
 	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
 	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
+	scanAfter        time.Duration        // delay of the scan that counts the totals
 	linkedMemory     int                  // bytes
 	numbersChange    bool                 // the inode numbers of directories do not stay
 
@@ -168,6 +169,7 @@ func (o *Options) withDefaults() *Options {
 		full.sharesSyncErrors = (*fsys.Dir).SharesSyncErrors
 	}
 	full.checkEvery = cmp.Or(full.checkEvery, checkEvery)
+	full.scanAfter = cmp.Or(full.scanAfter, scanAfter)
 	full.linkedMemory = cmp.Or(full.linkedMemory, links.DefaultMemory)
 	return &full
 }

@@ -47,6 +47,7 @@ func TestEveryRunEndsAllItsGoroutines(t *testing.T) {
 			open := &faultfs.OpenFiles{}
 			o := in(&fsys.FS{Tracker: open}, options(src, threeTargets(t.TempDir())...))
 			change(&o)
+			o.scanAfter = 1
 			s, err := Run(context.Background(), &o, &counters.Set{CountTotals: name == "totals"})
 			if err == nil {
 				require.Zero(t, s.Errors)
@@ -67,7 +68,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 	var total atomic.Int64
 	sys := faultfs.New(func(fsys.Op, string) error { total.Add(1); return nil })
 	o := options(src, threeTargets(filepath.Join(dir, "count"))...)
-	o.FS = sys
+	o.FS, o.scanAfter = sys, 1
 	_, err := Run(context.Background(), &o, &counters.Set{CountTotals: true})
 	require.NoError(t, err)
 	o.FS = nil
@@ -86,6 +87,7 @@ func TestCancellationAtEveryOperation(t *testing.T) {
 		})
 		base := filepath.Join(dir, fmt.Sprint(k))
 		o := options(src, threeTargets(base)...)
+		o.scanAfter = 1
 		var failed []string
 		o.Report = func(e event.Event) {
 			if e.Kind != event.Copied {

@@ -2,11 +2,20 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/walk"
+)
+
+// scanAfter is the time after which the scan begins. A shorter run walks the source once. The scan
+// begins at once if a destination has less than littleSpace, which a fast copy could fill meanwhile.
+const (
+	scanAfter   = time.Second
+	littleSpace = 16 << 30 // bytes
 )
 
 // startScan counts the files and bytes of the source in a separate walk, ahead of the walk that
@@ -37,6 +46,14 @@ func (treeCopy) startScan(r *run) (stop func()) {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var scan sync.WaitGroup
 	scan.Go(func() {
+		if !r.opts.DryRun && !slices.ContainsFunc(r.targets, func(t *target) bool { return t.Space.Available < littleSpace }) {
+			select {
+			case <-time.After(r.opts.scanAfter):
+			case <-ctx.Done():
+				dir.Close()
+				return
+			}
+		}
 		counter := walk.Counter{Counters: c, Times: 1}
 		r.scan(ctx, dir, 1, counter, counter.Found)
 		if ctx.Err() == nil {
