@@ -120,11 +120,7 @@ func (b *Bags) Refuse(r *record.Run) error {
 		return err
 	}
 	slices.Sort(v.names)
-	list := strings.Join(v.names, ", ")
-	if more := v.count - len(v.names); more > 0 {
-		list += fmt.Sprintf(" and %d more", more)
-	}
-	return failure.Refuse("a bag holds regular files with names in UTF-8 only, so nothing was copied: %s; leave them out with --exclude", list)
+	return failure.Refuse("a bag holds regular files with names in UTF-8 only, so nothing was copied: %s; leave them out with --exclude", quote.Join(v.names, v.count))
 }
 
 // unfit collects the entries that a bag cannot hold.

@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
@@ -76,8 +77,8 @@ func (h *Histories) Refuse(r *record.Run) error {
 		return failure.Refuse("source %s: %s", quoteName(r.Source), err)
 	}
 	if survey.UnfitCount > 0 {
-		return failure.Refuse("source %s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
-			quoteName(r.Source), quoteName(survey.Unfit[0]), survey.UnfitCount-1)
+		return failure.Refuse("source %s: XML, and so ASC MHL, cannot hold these names: %s; rename the files, or leave them out with --mhl-ignore",
+			quoteName(r.Source), quote.Join(quote.Names(survey.Unfit), survey.UnfitCount))
 	}
 	hidden, err := h.source.PatternsFor(survey.Others, leftOut)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
@@ -222,9 +223,5 @@ func (v *MediaListNames) Refusal() error {
 		return nil
 	}
 	slices.Sort(v.names)
-	text := strings.Join(v.names, ", ")
-	if more := v.count - len(v.names); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return failure.Refuse("a media hash list cannot hold these names, because they are not UTF-8 or have control characters: %s; rename the files, leave them out with --exclude, or write lines (--manifest)", text)
+	return failure.Refuse("a media hash list cannot hold these names, because they are not UTF-8 or have control characters: %s; rename the files, leave them out with --exclude, or write lines (--manifest)", quote.Join(v.names, v.count))
 }

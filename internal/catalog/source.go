@@ -304,7 +304,7 @@ func openSourceList(finder *fsys.Finder, c foundList, a hash.Algorithm, usual, i
 	if l.index.Len() == 0 {
 		l.close()
 		if bad > 0 && usual {
-			return nil, problem(Warning, fmt.Errorf("it is not checked: no line of it is one of a %s manifest", a))
+			return nil, problem(Warning, fmt.Errorf("it is not checked: no line has a %s digest", a))
 		}
 		return nil, nil
 	}
@@ -341,32 +341,60 @@ func (s *Source) Close() {
 
 // Expectation has the digests of one file in the manifests of the source.
 type Expectation struct {
-	digests [][][]byte // for each manifest that lists it
-	slots   []int
+	lines   []Listed
 	invalid error // why the file is invalid in a bag
 }
 
-// Any reports whether a manifest lists the file.
-func (x Expectation) Any() bool { return len(x.slots) > 0 }
-
-// Disputed reports whether one manifest lists the file with different digests.
-func (x Expectation) Disputed() bool {
-	return slices.ContainsFunc(x.digests, func(d [][]byte) bool { return len(d) > 1 })
+// Listed has the digests of one file in one manifest of the source.
+type Listed struct {
+	Manifest string // path of the manifest; "" for one that lists only the file beside it
+	Slot     int    // index of its hash among those of the run
+	Digests  [][]byte
 }
+
+// NewExpectation returns the expectation for a file that manifests list with these lines.
+func NewExpectation(lines []Listed) Expectation { return Expectation{lines: lines} }
+
+// Any reports whether a manifest lists the file.
+func (x Expectation) Any() bool { return len(x.lines) > 0 }
 
 // Invalid returns an error if the file is invalid in a bag with any content, otherwise nil.
 func (x Expectation) Invalid() error { return x.invalid }
 
 // Met reports whether all manifests that list the file have these digests.
 func (x Expectation) Met(digests hash.Digests) bool {
-	for i, listed := range x.digests {
-		for _, digest := range listed {
-			if !bytes.Equal(digest, digests[x.slots[i]]) {
-				return false
+	_, wrong := x.refuting(digests)
+	return wrong == nil
+}
+
+// refuting returns the first lines that have another digest, and that digest; nil if there are none.
+func (x Expectation) refuting(digests hash.Digests) (l Listed, digest []byte) {
+	for _, l := range x.lines {
+		for _, digest := range l.Digests {
+			if !bytes.Equal(digest, digests[l.Slot]) {
+				return l, digest
 			}
 		}
 	}
-	return true
+	return l, nil
+}
+
+// Mismatch returns an error that says how the digests of the file, by the hashes, differ from its lines;
+// nil if Met.
+func (x Expectation) Mismatch(hashes []hash.Algorithm, digests hash.Digests) error {
+	l, listed := x.refuting(digests)
+	if listed == nil {
+		return nil
+	}
+	name := "its manifest"
+	if l.Manifest != "" {
+		name = quoteName(l.Manifest)
+	}
+	if len(l.Digests) > 1 {
+		return fmt.Errorf("not copied: %s lists it with different digests; correct that manifest, or use --source-manifest=ignore", name)
+	}
+	a := hashes[l.Slot]
+	return fmt.Errorf("not copied: its %s is %s, but %s lists %s; restore it, or use --source-manifest=ignore", a, a.Text(digests[l.Slot]), name, a.Text(listed))
 }
 
 // Expect returns the digests of the file at a path in the manifests of the source. It also
@@ -387,7 +415,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 		}
 		if len(found.Digests) > 0 {
 			l.index.Meet(found)
-			x.digests, x.slots = append(x.digests, found.Digests), append(x.slots, l.slot)
+			x.lines = append(x.lines, Listed{l.name, l.slot, found.Digests})
 			listed = listed || l.isPayload()
 		}
 	}
@@ -400,7 +428,7 @@ func (s *Source) Expect(file string) (x Expectation, err error) {
 			return x, fmt.Errorf("%s: %w", quoteName(c.name), err)
 		}
 		if digest != nil {
-			x.digests, x.slots = append(x.digests, [][]byte{digest}), append(x.slots, c.slot)
+			x.lines = append(x.lines, Listed{c.name, c.slot, [][]byte{digest}})
 		}
 	}
 	return x, nil

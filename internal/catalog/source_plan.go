@@ -84,10 +84,3 @@ func (s *Source) spelled(l *sourceList, file string) (string, error) {
 	}
 	return slashed, nil
 }
-
-// NewExpectation returns the expectation for a file whose digests are listed. For each
-// list, digests has the digests in that list, and slots the index of its hash among those
-// of the run.
-func NewExpectation(slots []int, digests [][][]byte) Expectation {
-	return Expectation{slots: slots, digests: digests}
-}

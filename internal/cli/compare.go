@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/pipe"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 func newCompareCmd(run runner[compare.Options, compare.Summary]) *cobra.Command {
@@ -138,9 +139,9 @@ func (f *compareFlags) compareOptions(cmd *cobra.Command, args []string) (*compa
 	o := &f.options
 	switch {
 	case len(args) == 0:
-		return nil, usagef("the directories to compare are missing")
+		return nil, usagef("missing operands A and B")
 	case len(args) == 1:
-		return nil, usagef("the directory to compare %q with is missing", args[0])
+		return nil, usagef("missing operand B, the directory to compare %s with", quote.Name(args[0]))
 	case len(args) > compare.MaxTrees:
 		return nil, usagef("%d directories are too many; at most %d can be compared", len(args), compare.MaxTrees)
 	case slices.Contains(args, ""):

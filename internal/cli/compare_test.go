@@ -219,8 +219,8 @@ func TestEachFlagOfCompareReachesItsOption(t *testing.T) {
 
 func TestUsageErrorsOfCompare(t *testing.T) {
 	for line, want := range map[string]string{
-		"":                           "the directories to compare are missing",
-		"a":                          `the directory to compare "a" with is missing`,
+		"":                           "missing operands A and B",
+		"a":                          `missing operand B, the directory to compare 'a' with`,
 		strings.Repeat("a ", 27):     "27 directories are too many; at most 26 can be compared",
 		"-q -v a b":                  "--quiet and --verbose contradict each other",
 		"--quick --cache drop a b":   "--cache has no effect with --quick, which reads no content",

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // shells are the arguments of the completion command.
@@ -43,10 +45,10 @@ flags and their values. For bash, the package bash-completion must be installed.
 func exactly(names ...string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) < len(names) {
-			return usagef("%s is missing", names[len(args)])
+			return usagef("missing operand %s", names[len(args)])
 		}
 		if len(args) > len(names) {
-			return usagef("%q is one argument too many", args[len(names)])
+			return usagef("%s is one argument too many", quote.Name(args[len(names)]))
 		}
 		return nil
 	}

@@ -259,22 +259,22 @@ func (f *copyFlags) takeArgs(args []string) error {
 	if len(args) > 1 {
 		for _, arg := range append([]string{o.Source}, args...) {
 			if o.Verify == engine.VerifyDest && slices.Contains(engine.VerifyModes.List(), arg) {
-				return usagef("%q is read as a path; write the mode of --verify after an equals sign: --verify=%s", arg, arg)
+				return usagef("%s is read as a path; write the mode of --verify after an equals sign: --verify=%s", quote.Name(arg), arg)
 			}
 			if _, err := parseMHL(arg); f.mhl.given() && err == nil {
-				return usagef("%q is read as a path; write the list of --mhl after an equals sign: --mhl=%s", arg, arg)
+				return usagef("%s is read as a path; write the list of --mhl after an equals sign: --mhl=%s", quote.Name(arg), arg)
 			}
 		}
-		return usagef("%q is one argument too many: copy takes one source; run it once per source", args[1])
+		return usagef("%s is one argument too many: copy takes one source; run it once per source", quote.Name(args[1]))
 	}
 	o.Targets = slices.Concat(args, f.outputs)
 	switch {
 	case o.Source == "":
-		return usagef("the source is missing")
+		return usagef("missing operand SRC")
 	case len(o.Targets) == 0 && isManifestFile(o.Source):
-		return usagef("the destination is missing; to check the files that a manifest lists: sealift verify %s", quote.Name(o.Source))
+		return usagef("missing operand DST; to check the files that a manifest lists: sealift verify %s", quote.Name(o.Source))
 	case len(o.Targets) == 0:
-		return usagef("the destination is missing")
+		return usagef("missing operand DST")
 	case slices.Contains(o.Targets, ""):
 		return usagef("the name of a destination is empty")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/manifest"
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // This file helps users who type the flags and operands of other programs.
@@ -67,7 +68,7 @@ func onAnotherMachine(name string) error {
 	if _, err := os.Lstat(first); err == nil {
 		return nil
 	}
-	return usagef("%q is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write %q", name, "./"+name)
+	return usagef("%s is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write %s", quote.Name(name), quote.Name("./"+name))
 }
 
 // operandOfDd returns a usage error for an operand of dd, such as if=/dev/sda, unless a file of
@@ -79,13 +80,13 @@ func operandOfDd(arg string) error {
 	}
 	switch name {
 	case "if", "of":
-		return usagef("%q: write it as 'sealift stream IN OUT'", arg)
+		return usagef("%s: write it as 'sealift stream IN OUT'", quote.Name(arg))
 	case "bs":
-		return usagef("%q: write it as --block-size=%s", arg, value)
+		return usagef("%s: write it as --block-size=%s", quote.Name(arg), value)
 	case "count", "skip", "seek":
-		return usagef("%q: write it as --%s=%s", arg, name, value)
+		return usagef("%s: write it as --%s=%s", quote.Name(arg), name, value)
 	case "conv", "iflag", "oflag", "status", "ibs", "obs", "cbs":
-		return usagef("%q: it is an operand of dd; 'sealift stream --help' lists the flags", arg)
+		return usagef("%s: it is an operand of dd; 'sealift stream --help' lists the flags", quote.Name(arg))
 	}
 	return nil
 }

@@ -34,12 +34,12 @@ func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 		"copy --backup a b":              "unknown flag --backup: --backup-dir keeps replaced files",
 		"copy -H a b":                    "unknown flag -H: copy keeps all metadata, links and holes by default",
 		"copy -z a b":                    "unknown flag -z: copy reads and writes local and mounted directories only",
-		"copy a user@host:b":             "\"user@host:b\" is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write \"./user@host:b\"",
-		"copy host:/a b":                 "\"host:/a\" is a path on another machine: ",
-		"copy a b -o s3://bucket/c":      "\"s3://bucket/c\" is a path on another machine: ",
-		"copy a host::module/c":          "\"host::module/c\" is a path on another machine: ",
-		"copy --mhl md5 a b":             "\"md5\" is read as a path; write the list of --mhl after an equals sign: --mhl=md5",
-		"copy --mhl classic,md5 a b":     "\"classic,md5\" is read as a path; write the list of --mhl after an equals sign: --mhl=classic,md5",
+		"copy a user@host:b":             "'user@host:b' is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write './user@host:b'",
+		"copy host:/a b":                 "'host:/a' is a path on another machine: ",
+		"copy a b -o s3://bucket/c":      "'s3://bucket/c' is a path on another machine: ",
+		"copy a host::module/c":          "'host::module/c' is a path on another machine: ",
+		"copy --mhl md5 a b":             "'md5' is read as a path; write the list of --mhl after an equals sign: --mhl=md5",
+		"copy --mhl classic,md5 a b":     "'classic,md5' is read as a path; write the list of --mhl after an equals sign: --mhl=classic,md5",
 		"du -m a":                        "unknown flag -m: write it as --block-size=1M",
 		"du -P a":                        "unknown flag -P: du follows no symbolic link without -D or -L",
 		"sum -r a":                       "unknown flag -r: sum always reads directories recursively",
@@ -48,11 +48,11 @@ func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 		"sum -c SHA256SUMS":              "unknown flag -c: 'sealift verify PATH' checks manifests",
 		"sum --check SHA256SUMS":         "unknown flag --check: 'sealift verify PATH' checks manifests",
 		"compare --recursive a b":        "unknown flag --recursive: compare always reads directories recursively",
-		"stream if=/dev/sda of=card.img": "\"if=/dev/sda\": write it as 'sealift stream IN OUT'",
-		"stream of=card.img":             "\"of=card.img\": write it as 'sealift stream IN OUT'",
-		"stream --skip 1 a bs=1M":        "\"bs=1M\": write it as --block-size=1M",
-		"stream a count=3":               "\"count=3\": write it as --count=3",
-		"stream a b conv=sparse,notrunc": "\"conv=sparse,notrunc\": it is an operand of dd; 'sealift stream --help' lists the flags",
+		"stream if=/dev/sda of=card.img": "'if=/dev/sda': write it as 'sealift stream IN OUT'",
+		"stream of=card.img":             "'of=card.img': write it as 'sealift stream IN OUT'",
+		"stream --skip 1 a bs=1M":        "'bs=1M': write it as --block-size=1M",
+		"stream a count=3":               "'count=3': write it as --count=3",
+		"stream a b conv=sparse,notrunc": "'conv=sparse,notrunc': it is an operand of dd; 'sealift stream --help' lists the flags",
 		"check dst":                      "there is no command \"check\"; did you mean verify?",
 		"sync a b":                       "there is no command \"sync\"; did you mean copy?",
 		"cp a b":                         "there is no command \"cp\"; did you mean copy?",
@@ -92,7 +92,7 @@ func TestAManifestGivenToCopy(t *testing.T) {
 
 	r := command(t, succeeds, "", "copy", name)
 	require.Equal(t, 2, r.code)
-	require.Contains(t, r.stderr, "sealift: the destination is missing; to check the files that a manifest lists: sealift verify '"+name+"'\n")
+	require.Contains(t, r.stderr, "sealift: missing operand DST; to check the files that a manifest lists: sealift verify '"+name+"'\n")
 
 	r = command(t, succeeds, "", "copy", name, filepath.Join(dir, "dst"))
 	require.Equal(t, 0, r.code)

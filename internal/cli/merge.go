@@ -95,7 +95,7 @@ func (f *mergeFlags) check(args []string) error {
 	o := &f.options
 	switch {
 	case len(args) == 0:
-		return usagef("the directory of the plan is missing")
+		return usagef("missing operand PLAN")
 	case slices.Contains(args, ""):
 		return usagef("the name of a path is empty")
 	case o.Abandon && (o.Wait || o.DryRun):
@@ -134,7 +134,7 @@ func refusePlan(path string, err error) error {
 // replace its source and its destinations.
 func copyOptions(plan string, s *shard.Store, paths []string) (*engine.Options, error) {
 	if len(paths) == 1 {
-		return nil, usagef("the destination is missing; give SRC and all DST, or neither")
+		return nil, usagef("missing operand DST; give SRC and all DST, or neither")
 	}
 	o, err := engine.OptionsOfPlan(s.Plan)
 	if err != nil {

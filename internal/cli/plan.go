@@ -117,7 +117,7 @@ func (f *planFlags) checkShards(cmd *cobra.Command) error {
 	f.into.Sealift, f.plan = readBuild().Version, f.into.Into
 	switch {
 	case f.into.Into == "":
-		return usagef("--into is missing; it names the directory of the plan")
+		return usagef("missing flag --into PLAN, the directory of the plan")
 	case cmd.Flags().Changed("shards") && cmd.Flags().Changed("shard-size"):
 		return usagef("--shards and --shard-size contradict each other")
 	}

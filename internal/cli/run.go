@@ -99,7 +99,7 @@ func (f *runFlags) groups() []flagGroup {
 func (f *runFlags) checkRun(cmd *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
-		return usagef("the directory of the plan is missing")
+		return usagef("missing operand PLAN")
 	case slices.Contains(args, ""):
 		return usagef("the name of a path is empty")
 	}
@@ -152,7 +152,7 @@ func (f *runFlags) index(cmd *cobra.Command) (int, error) {
 		index, from = n, v.name
 	}
 	if from == "" {
-		return 0, usagef("--shard is missing, and no variable of an array job is set")
+		return 0, usagef("missing flag --shard I: no variable of an array job is set")
 	}
 	return index, nil
 }

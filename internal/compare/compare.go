@@ -154,7 +154,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	// has separate directories, and the runtime needs some descriptors.
 	limit, least := fsys.OpenLimit(), 16+8*len(o.Trees)
 	if limit < least {
-		return nil, failure.Refuse("no more than %d files may be open, and comparing %d trees needs %d (ulimit -n)", limit, len(o.Trees), least)
+		return nil, failure.Refuse("comparing %d trees needs %d open files, and the limit is %d; raise it with ulimit -n %[2]d", len(o.Trees), least, limit)
 	}
 	r.workers = min(r.workers, max(limit/(8*len(o.Trees)), 1))
 	if o.BytesPerSecond > 0 {

@@ -13,7 +13,7 @@ func (o *Options) fitDescriptors(limit int) error {
 	trees := 1 + len(o.Targets)
 	least := o.leastDescriptors()
 	if limit < least {
-		return failure.Refuse("no more than %d files may be open, and the copy needs %d (ulimit -n)", limit, least)
+		return failure.Refuse("the copy needs %d open files, and the limit is %d; raise it with ulimit -n %[1]d", least, limit)
 	}
 	each := 2*trees + 1
 	if o.BackupDir != "" { // a directory and its parent

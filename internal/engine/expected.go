@@ -15,8 +15,6 @@ import (
 // This file compares the computed digests of a file with those that the source's own manifests
 // list, so that a corrupt file is not copied.
 
-var errBroken = errors.New("source does not match its manifest")
-
 // reportProblem reports something about a manifest of the source.
 func (r *run) reportProblem(p catalog.Problem) {
 	switch p.Severity {

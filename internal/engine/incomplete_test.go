@@ -56,7 +56,7 @@ func TestAnIncompleteCopyIsMarked(t *testing.T) {
 				run(nil, &counters.Set{})
 			},
 			mend:  func(t *testing.T, src string) { require.NoError(t, os.Remove(filepath.Join(src, "MD5SUMS"))) },
-			lines: []string{`'z': verify: source does not match its manifest`},
+			lines: []string{`'z': verify: not copied: its md5 is fbade9e36a3f36d3d676c1b808451dd7, but 'MD5SUMS' lists 00000000000000000000000000000000; restore it, or use --source-manifest=ignore`},
 		},
 		"read back": {
 			verify: VerifyDest,

@@ -66,10 +66,7 @@ func (l *lastFile) read(r *completer) error {
 	if err := expected.Invalid(); err != nil {
 		return err
 	}
-	if !expected.Met(set.Digests()) {
-		return errBroken
-	}
-	return nil
+	return expected.Mismatch(r.opts.Hashes, set.Digests())
 }
 
 // isLast reports whether the entry name of d is the last file. The walk passes over it.

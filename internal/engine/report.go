@@ -155,18 +155,17 @@ func (r *reporter) stopped() bool {
 // checkExpected reports whether digests, which were computed from the source, match the source's
 // own manifests. If not, it sends the mismatch to the collector, once for each entry.
 func (r *reporter) checkExpected(e *entry, digests hash.Digests) bool {
-	isOther := !e.expected.Any() && e.group.refutes(digests)
-	if e.broken || e.expected.Met(digests) && !isOther {
-		return !e.broken
+	if e.broken {
+		return false
+	}
+	err := e.expected.Mismatch(r.opts.Hashes, digests)
+	if err == nil && !e.expected.Any() && e.group.refutes(digests) {
+		err = errors.New("not copied: another name of the same file does not match the manifest that lists it")
+	}
+	if err == nil {
+		return true
 	}
 	e.broken = true
-	err := errBroken
-	switch {
-	case isOther:
-		err = fmt.Errorf("%w, by another name of the same file", errBroken)
-	case e.expected.Disputed():
-		err = fmt.Errorf("%w, which lists it with different digests", errBroken)
-	}
 	r.reportBroken(e, err)
 	return false
 }

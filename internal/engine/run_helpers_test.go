@@ -143,7 +143,7 @@ func requireBroken(t testing.TB, e event.Event, path string) {
 	t.Helper()
 	require.Equal(t, []any{event.Mismatch, path, ""}, []any{e.Kind, e.Path, e.Target}, "%v", e.Err)
 	require.Equal(t, failure.StageVerify, stageOf(t, e))
-	require.ErrorContains(t, e.Err, "source does not match its manifest")
+	require.ErrorContains(t, e.Err, "not copied: ")
 }
 
 // operation is one call of a file system operation. The kind and the number of earlier calls of

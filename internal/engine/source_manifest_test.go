@@ -147,7 +147,7 @@ func TestTwoLinesOfOneFile(t *testing.T) {
 		"equal":                 {lines: []string{right, right, strings.ToUpper(right)}},
 		"right, then wrong":     {lines: []string{right, wrong}, reason: "different digests"},
 		"wrong, then right":     {lines: []string{wrong, right}, reason: "different digests"},
-		"wrong twice":           {lines: []string{wrong, wrong}, reason: "source does not match its manifest"},
+		"wrong twice":           {lines: []string{wrong, wrong}, reason: "not copied: its sha256 is " + right + ", but 'SHA256SUMS' lists " + wrong + "; restore it"},
 		"right among very many": {lines: append(manyDigests(1000), right), reason: "different digests"},
 		"right, then very many": {lines: append([]string{right}, manyDigests(1000)...), reason: "different digests"},
 	} {

@@ -352,20 +352,20 @@ func inShard(e *entry) *shard.Entry { return e.Note.(*shard.Entry) }
 
 // expected returns what the source's manifests list for an entry of the shard.
 func (k *task) expected(_ *run, e *entry) (catalog.Expectation, error) {
-	var slots []int
-	var digests [][][]byte
+	var lines []catalog.Listed
 	plan := k.store.Plan
 	for i, x := range inShard(e).Expected {
 		slot := slices.Index(plan.Options.Hashes, plan.Lists[x.List].Hash)
 		switch {
 		case slot < 0:
 		case i > 0 && x.List == inShard(e).Expected[i-1].List:
-			digests[len(digests)-1] = append(digests[len(digests)-1], x.Digest)
+			l := &lines[len(lines)-1]
+			l.Digests = append(l.Digests, x.Digest)
 		default:
-			slots, digests = append(slots, slot), append(digests, [][]byte{x.Digest})
+			lines = append(lines, catalog.Listed{Manifest: string(plan.Lists[x.List].Name), Slot: slot, Digests: [][]byte{x.Digest}})
 		}
 	}
-	return catalog.NewExpectation(slots, digests), nil
+	return catalog.NewExpectation(lines), nil
 }
 
 // previous returns what the previous manifests of a destination list for an entry of the shard.

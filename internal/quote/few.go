@@ -1,6 +1,9 @@
 package quote
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // MaxFew is how many names Few keeps.
 const MaxFew = 3
@@ -24,4 +27,21 @@ func (f *Few) String() string {
 		names += ", ..."
 	}
 	return names
+}
+
+// Join joins the texts, the first of count, and says how many more there are.
+func Join(texts []string, count int) string {
+	list := strings.Join(texts, ", ")
+	if more := count - len(texts); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
+// Names quotes each name.
+func Names(names []string) (quoted []string) {
+	for _, name := range names {
+		quoted = append(quoted, Name(name))
+	}
+	return quoted
 }

@@ -122,7 +122,7 @@ func (rt *Route) checkManifest(o *Options, d *Destination, path string, src fs.F
 		if inside, err := isInside(place, src); err != nil {
 			return failure.Refuse("--manifest %s: %s", quote.Name(o.Manifest), Reason(err))
 		} else if inside {
-			return refuse("is inside the source, to which nothing is written")
+			return refuse("is inside the source, which Sealift never changes")
 		}
 	}
 	if below(place, d.Dir) {

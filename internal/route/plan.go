@@ -32,7 +32,7 @@ func (rt *Route) PlanDir(given string) (dir string, err error) {
 	}
 	inside, err := isInside(dir, src)
 	if inside {
-		return refuse("is the source or inside it, to which nothing is written; choose another with --into")
+		return refuse("is the source or inside it, and Sealift never changes a source; choose another with --into")
 	}
 	for _, d := range rt.Destinations {
 		at, failed := os.Stat(d.Dir)

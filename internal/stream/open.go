@@ -115,7 +115,7 @@ func (r *run) refuse(name string, err error) error {
 }
 
 func cannotSeek(name string) error {
-	return failure.Refuse("%s: --seek is not possible: it has no offsets to seek to", quote.Name(name))
+	return failure.Refuse("%s: --seek needs a file or a block device", quote.Name(name))
 }
 
 // check refuses combinations of the open input and outputs that make no sense.

@@ -81,8 +81,8 @@ func (r *run) openHistory(args []argument) (err error) {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
 	if survey.UnfitCount > 0 {
-		return failure.Refuse("%s: ASC MHL cannot list %s, because XML cannot hold the name, nor %d others; rename them, or leave them out with --mhl-ignore",
-			quote.Name(h.given), quote.Name(survey.Unfit[0]), survey.UnfitCount-1)
+		return failure.Refuse("%s: XML, and so ASC MHL, cannot hold these names: %s; rename the files, or leave them out with --mhl-ignore",
+			quote.Name(h.given), quote.Join(quote.Names(survey.Unfit), survey.UnfitCount))
 	}
 	hidden, err := h.tree.PatternsFor(survey.Others, chosen.Hides)
 	if err != nil {

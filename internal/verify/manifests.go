@@ -372,7 +372,7 @@ func (t *tree) find() error {
 	return nil
 }
 
-var errNoLine = errors.New("no line of it is one of a manifest")
+var errNoLine = errors.New("not a manifest: no line has a digest")
 
 // expectation is the content of a manifest entry for one file. The file must match all of
 // it.

@@ -73,7 +73,7 @@ func TestSeveralManifestsAreOneReading(t *testing.T) {
 				want = append(want, verdict+" "+name)
 			}
 			if len(want) == before {
-				empty = append(empty, "FAILURE "+list+": no line of it is one of a manifest")
+				empty = append(empty, "FAILURE "+list+": not a manifest: no line has a digest")
 			}
 			require.NoError(t, os.WriteFile(filepath.Join(dir, list), []byte(text), 0o644))
 		}
@@ -161,7 +161,7 @@ func TestEveryManifestHasALine(t *testing.T) {
 	dir := tree(t, map[string]string{"a": "A", "MD5SUMS": "garbage\n", "SHA256SUMS": sha("A") + "  a\n", "b.iso.sha256": "", "c.sha256": "# none\n"})
 	reported, s, err := check(t, &verify.Options{Paths: []string{dir}, Verbose: true})
 	require.NoError(t, err)
-	const none = ": no line of it is one of a manifest"
+	const none = ": not a manifest: no line has a digest"
 	require.Equal(t, []string{
 		"FAILURE MD5SUMS" + none, "WARNING MD5SUMS: 1 line is improperly formatted (number 1)",
 		"FAILURE b.iso.sha256" + none, "FAILURE c.sha256" + none, "OK a",

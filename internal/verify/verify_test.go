@@ -217,12 +217,12 @@ func TestRefusals(t *testing.T) {
 	}
 	for text, o := range map[string]*verify.Options{
 		"does not exist":             {Paths: at("nothing")},
-		"good/a': no line of it is ": {Paths: at("good/a")},
+		"good/a': not a manifest":    {Paths: at("good/a")},
 		"already names the manifest": {Paths: at("good/SHA256SUMS"), Manifest: filepath.Join(dir, "good/SHA256SUMS")},
 		"neither a directory nor a ": {Paths: []string{os.DevNull}},
 		"there is no manifest in":    {Paths: at("good", "none")},
-		"no line of it is one of a ": {Paths: at("good", "text")},
-		"no line of it":              {Paths: at("empty")},
+		"not a manifest: no line":    {Paths: at("good", "text")},
+		"no line has a digest":       {Paths: at("empty")},
 		"there is no manifest 'nix'": {Paths: at("good"), Manifest: "nix"},
 		"no such file":               {Paths: at("good"), Manifest: filepath.Join(dir, "nix")},
 		"manifest ../good/SHA256SUM": {Paths: at("none"), Manifest: "../good/SHA256SUMS"},
