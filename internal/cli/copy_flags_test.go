@@ -26,10 +26,9 @@ func TestDefaultsOfCopy(t *testing.T) {
 	want := engine.Options{
 		Source:    "a",
 		Targets:   []string{"b"},
-		Hashes:    []hash.Algorithm{hash.SHA256},
+		Records:   engine.Records{Hashes: []hash.Algorithm{hash.SHA256}},
 		Preserve:  metadata.PreserveAll,
-		BlockSize: engine.DefaultBlockSize,
-		QueueSize: engine.DefaultQueueSize,
+		Resources: engine.Resources{BlockSize: engine.DefaultBlockSize, QueueSize: engine.DefaultQueueSize},
 	}
 	if !reflect.DeepEqual(*o, want) {
 		t.Errorf("\n got %+v\nwant %+v", *o, want)

@@ -218,7 +218,7 @@ func TestLeftoversInTheSourceDoNotCauseARefusal(t *testing.T) {
 			treetest.Create(t, src, payloadTree())
 			require.NoError(t, os.Symlink("a", filepath.Join(src, fsys.TempName())))
 			require.NoError(t, os.WriteFile(filepath.Join(src, "._"+fsys.TempName()), nil, 0o600))
-			o := Options{Source: src, Targets: []string{dst}, Hashes: []hash.Algorithm{hash.SHA1}}
+			o := Options{Source: src, Targets: []string{dst}, Records: Records{Hashes: []hash.Algorithm{hash.SHA1}}}
 			choose(&o)
 			summary, err := Run(t.Context(), &o, &counters.Set{})
 			require.NoError(t, err)

@@ -26,7 +26,7 @@ func BenchmarkRunSmallFiles(b *testing.B) {
 			for i := range files {
 				write(b, src, fmt.Sprintf("d%02d/f%03d", i%50, i), treetest.Pattern(1000+i*8, byte(i)), since)
 			}
-			o := Options{Source: src, Hashes: algorithms, Sync: dest.SyncNone, Preserve: metadata.PreserveAll}
+			o := Options{Source: src, Records: Records{Hashes: algorithms}, Sync: dest.SyncNone, Preserve: metadata.PreserveAll}
 			benchmarkRun(b, o, dir, files)
 		})
 	}
@@ -42,7 +42,7 @@ func BenchmarkRunLargeFiles(b *testing.B) {
 			for i := range files {
 				write(b, src, fmt.Sprint(i), treetest.Pattern(size, byte(i)), since)
 			}
-			o := Options{Source: src, Hashes: []hash.Algorithm{hash.SHA256}, Sync: dest.SyncNone, Preserve: metadata.PreserveAll}
+			o := Options{Source: src, Records: Records{Hashes: []hash.Algorithm{hash.SHA256}}, Sync: dest.SyncNone, Preserve: metadata.PreserveAll}
 			b.SetBytes(int64(files) * size)
 			benchmarkRun(b, o, dir, int64(files))
 		})

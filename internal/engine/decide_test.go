@@ -246,7 +246,7 @@ func TestALinkAtTheDestinationThatCannotBeRead(t *testing.T) {
 			}
 			return nil
 		})
-		s, err := Run(t.Context(), &Options{Source: src, Targets: []string{dst}, Policy: chosen, FS: sys, Workers: 1}, &counters.Set{})
+		s, err := Run(t.Context(), &Options{Source: src, Targets: []string{dst}, Policy: chosen, FS: sys, Resources: Resources{Workers: 1}}, &counters.Set{})
 		require.NoError(t, err)
 		if chosen == policy.Never {
 			require.Zero(t, s.Errors)

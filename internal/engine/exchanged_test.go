@@ -42,8 +42,8 @@ func TestPrimaryLinkExchangedAtTheDestination(t *testing.T) {
 	})
 	var failed []string
 	o := &Options{
-		Source: src, Targets: []string{first, second}, Hashes: []hash.Algorithm{hash.SHA256},
-		Preserve: metadata.PreserveAll, Sync: dest.SyncNone, Workers: 1, FS: sys,
+		Source: src, Targets: []string{first, second}, Records: Records{Hashes: []hash.Algorithm{hash.SHA256}},
+		Preserve: metadata.PreserveAll, Sync: dest.SyncNone, Resources: Resources{Workers: 1}, FS: sys,
 		Report: func(e event.Event) {
 			if e.Kind == event.Failed {
 				failed = append(failed, e.Path)

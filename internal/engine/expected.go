@@ -120,7 +120,7 @@ func (r *reporter) absent(finder *fsys.Finder, name string) bool {
 }
 
 // wanted reports whether the filters include the path.
-func (o *Options) wanted(name string) bool {
+func (o *Selection) wanted(name string) bool {
 	only := o.Only.Root()
 	for element := range strings.SplitSeq(name, "/") {
 		if only = only.Child(element); only == nil {

@@ -82,8 +82,8 @@ func options(source string, targets ...string) Options {
 // ones in each run.
 func sweepOptions(source string, targets []string, sync dest.SyncMode) Options {
 	return Options{
-		Source: source, Targets: targets, Hashes: []hash.Algorithm{hash.SHA256},
-		Sync: sync, Preserve: metadata.PreserveAll, BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20,
+		Source: source, Targets: targets, Records: Records{Hashes: []hash.Algorithm{hash.SHA256}},
+		Sync: sync, Preserve: metadata.PreserveAll, Resources: Resources{BlockSize: sweepBlock, QueueSize: 2, Workers: 1, Memory: 1 << 20},
 	}
 }
 

@@ -24,10 +24,9 @@ import (
 
 func mhlOptions(src string, sys *fsys.FS, targets ...string) *Options {
 	return &Options{
-		Source: src, Targets: targets, Hashes: []hash.Algorithm{hash.XXH64},
-		MHL:      &MHL{Hashes: []hash.Algorithm{hash.XXH64}, Creator: mhl.Creator{Time: time.Unix(1_700_000_000, 0), Hostname: "h", Tool: "sealift"}},
-		Preserve: metadata.PreserveAll, DirtyWindow: DirtyWindowOff, BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20,
-		FS: sys, checkEvery: time.Hour,
+		Source: src, Targets: targets, Records: Records{Hashes: []hash.Algorithm{hash.XXH64}, MHL: &MHL{Hashes: []hash.Algorithm{hash.XXH64}, Creator: mhl.Creator{Time: time.Unix(1_700_000_000, 0), Hostname: "h", Tool: "sealift"}}},
+		Preserve: metadata.PreserveAll, Resources: Resources{DirtyWindow: DirtyWindowOff, BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20},
+		FS: sys, forTests: forTests{checkEvery: time.Hour},
 	}
 }
 

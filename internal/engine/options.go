@@ -9,7 +9,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/links"
 	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -21,15 +20,8 @@ type Options struct {
 	Source  string   // path of a directory or a regular file
 	Targets []string // paths of the destinations, at least one
 
-	Hashes []hash.Algorithm // empty to copy without hashing and without a manifest
-	MHL    *MHL             // nil to write no ASC MHL histories
-	// MediaList is nil to write no media hash lists of version 1. MHL and MediaList exclude
-	// each other.
-	MediaList *MediaList
-	Manifest  string // path, absolute or relative to each destination; "" for the default name in each destination
-
-	Bag *BagOptions // makes each destination a BagIt bag; nil for plain directories
-
+	Records
+	Selection
 	Policy    policy.Policy
 	BackupDir string // keeps replaced files there, relative to each destination; "" to keep none
 
@@ -41,33 +33,13 @@ type Options struct {
 	Verify         VerifyMode         // needs a hash
 	SourceManifest SourceManifestMode // the check of the source against its own manifests
 
-	Filter        *filter.List // nil for everything
-	Only          *filter.Only // nil for everything
-	OneFileSystem bool
-
-	BlockSize int   // bytes of a buffer, at least MinBlockSize; 0 for DefaultBlockSize
-	QueueSize int   // blocks that may wait between two stages of one file; 0 for DefaultQueueSize
-	Workers   int   // files in flight; 0 to choose by the machine
-	Memory    int64 // bytes of all buffers together; 0 to choose by the three sizes above
-
-	BytesPerSecond int64 // limit over all workers; 0 for none
-
-	DirtyWindow int64 // bytes of unwritten data per destination device, or DirtyWindowAuto or DirtyWindowOff
-	Cache       pipe.CacheMode
-
+	Resources
 	DryRun         bool
 	AllowUnmounted bool // copy also where a volume is mounted usually, and none is
 	FailFast       bool
 
 	FS *fsys.FS // nil for the real file system; tests inject others
-
-	// Tests of this package replace these. The zero value of each means the default.
-	inMemory         func(*fsys.Dir) bool // reports whether a directory is in memory
-	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
-	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
-	scanAfter        time.Duration        // delay of the scan that counts the totals
-	linkedMemory     int                  // bytes
-	numbersChange    bool                 // the inode numbers of directories do not stay
+	forTests
 
 	// Report receives each event as it happens. Calls do not overlap. Report must return soon,
 	// because the collector waits for it. It may be nil.
@@ -77,6 +49,36 @@ type Options struct {
 	// not overlap with each other or with those of Report. It must not keep the *event.Entry after
 	// it returns. It may be nil.
 	Each func(*event.Entry)
+}
+
+// Selection are the parts of the source that are copied.
+type Selection struct {
+	Filter        *filter.List // nil for everything
+	Only          *filter.Only // nil for everything
+	OneFileSystem bool
+}
+
+// Resources limit the memory, the workers and the speed of a copy. They do not change its result.
+type Resources struct {
+	BlockSize int   // bytes of a buffer, at least MinBlockSize; 0 for DefaultBlockSize
+	QueueSize int   // blocks that may wait between two stages of one file; 0 for DefaultQueueSize
+	Workers   int   // files in flight; 0 to choose by the machine
+	Memory    int64 // bytes of all buffers together; 0 to choose by the three sizes above
+
+	BytesPerSecond int64 // limit over all workers; 0 for none
+
+	DirtyWindow int64 // bytes of unwritten data per destination device, or DirtyWindowAuto or DirtyWindowOff
+	Cache       pipe.CacheMode
+}
+
+// forTests has what the tests of this package replace. The zero value of each field means the default.
+type forTests struct {
+	inMemory         func(*fsys.Dir) bool // reports whether a directory is in memory
+	sharesSyncErrors func(*fsys.Dir) bool // see fsys.Dir.SharesSyncErrors
+	checkEvery       time.Duration        // interval of the checks whether a checkpoint is due
+	scanAfter        time.Duration        // delay of the scan that counts the totals
+	linkedMemory     int                  // bytes
+	numbersChange    bool                 // the inode numbers of directories do not stay
 }
 
 // Defaults for Options.

@@ -43,10 +43,9 @@ func planned(o *Options) shard.Options {
 func OptionsOfPlan(p *shard.Plan) (*Options, error) {
 	o := &Options{
 		Source:         string(p.Source.Path),
-		Hashes:         slices.Clone(p.Options.Hashes),
-		Manifest:       string(p.Options.Manifest),
+		Records:        Records{Hashes: slices.Clone(p.Options.Hashes), Manifest: string(p.Options.Manifest)},
 		BackupDir:      string(p.Options.BackupDir),
-		OneFileSystem:  p.Options.OneFileSystem,
+		Selection:      Selection{OneFileSystem: p.Options.OneFileSystem},
 		AllowUnmounted: p.Options.AllowUnmounted,
 	}
 	for _, t := range p.Targets {

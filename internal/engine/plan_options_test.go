@@ -45,11 +45,11 @@ func everyOption(t *testing.T) *Options {
 	require.NoError(t, err)
 	return &Options{
 		Source: "/src", Targets: []string{"/dst", "/dst\n2"},
-		Hashes: []hash.Algorithm{hash.MD5}, Manifest: "sums/all", Policy: policy.Protect, BackupDir: "old",
+		Records: Records{Hashes: []hash.Algorithm{hash.MD5}, Manifest: "sums/all"}, Policy: policy.Protect, BackupDir: "old",
 		Sync: dest.SyncFile, Sparse: SparseNever, Reflink: ReflinkNever, Preserve: metadata.PreserveTimes | metadata.PreserveACL,
-		Verify: VerifyFull, SourceManifest: SourceManifestPresent, Filter: rules, Only: only, OneFileSystem: true, AllowUnmounted: true,
-		BlockSize: 1 << 20, QueueSize: 3, Workers: 2, Memory: 1 << 24, BytesPerSecond: 1, DirtyWindow: 1,
-		Cache: pipe.CacheDrop, DryRun: true, FailFast: true,
+		Verify: VerifyFull, SourceManifest: SourceManifestPresent, Selection: Selection{Filter: rules, Only: only, OneFileSystem: true}, AllowUnmounted: true,
+		Resources: Resources{BlockSize: 1 << 20, QueueSize: 3, Workers: 2, Memory: 1 << 24, BytesPerSecond: 1, DirtyWindow: 1, Cache: pipe.CacheDrop},
+		DryRun:    true, FailFast: true,
 	}
 }
 
@@ -65,8 +65,8 @@ func TestEveryOptionIsInThePlanOrBelongsToTheTasks(t *testing.T) {
 	full := everyOption(t)
 	back, err := OptionsOfPlan(planFrom(full))
 	require.NoError(t, err)
-	for field := range reflect.TypeFor[Options]().Fields() {
-		if !field.IsExported() {
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Options]()) {
+		if field.Anonymous || !field.IsExported() {
 			continue
 		}
 		want, got := reflect.ValueOf(full).Elem().FieldByIndex(field.Index), reflect.ValueOf(back).Elem().FieldByIndex(field.Index)

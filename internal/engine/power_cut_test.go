@@ -85,8 +85,8 @@ func manifestLines(t testing.TB, root string, paths ...string) []byte {
 func (c *cutCase) options(base string, sys *fsys.FS) *Options {
 	return &Options{
 		Source: c.src, Targets: []string{filepath.Join(base, "one"), filepath.Join(base, "two")},
-		Hashes: []hash.Algorithm{hash.SHA256}, Sync: c.sync, Preserve: metadata.PreserveAll, DirtyWindow: DirtyWindowOff,
-		BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20, FS: sys, checkEvery: time.Hour,
+		Records: Records{Hashes: []hash.Algorithm{hash.SHA256}}, Sync: c.sync, Preserve: metadata.PreserveAll, Resources: Resources{DirtyWindow: DirtyWindowOff, BlockSize: MinBlockSize, QueueSize: 2, Workers: 1, Memory: 1 << 20},
+		FS: sys, forTests: forTests{checkEvery: time.Hour},
 	}
 }
 

@@ -85,17 +85,14 @@ func newTrial(t *rapid.T, top string) *trial {
 	workers := rapid.IntRange(1, 8).Draw(t, "workers")
 	c.options = engine.Options{
 		Source: c.source,
-		Hashes: rapid.SampledFrom([][]hash.Algorithm{
+		Records: engine.Records{Hashes: rapid.SampledFrom([][]hash.Algorithm{
 			{hash.SHA256}, {hash.SHA256}, {hash.MD5, hash.SHA256}, {hash.SHA256, hash.BLAKE3, hash.XXH128, hash.SHA512},
-		}).Draw(t, "hashes"),
+		}).Draw(t, "hashes")},
 		Sync:      dest.SyncNone,
 		Reflink:   rapid.SampledFrom([]engine.ReflinkMode{engine.ReflinkAuto, engine.ReflinkNever}).Draw(t, "reflink"),
 		Sparse:    rapid.SampledFrom([]engine.SparseMode{engine.SparseAuto, engine.SparseAlways, engine.SparseNever}).Draw(t, "sparse"),
 		Preserve:  metadata.PreserveAll,
-		BlockSize: c.block,
-		QueueSize: rapid.SampledFrom([]int{1, 2, 10}).Draw(t, "queue"),
-		Workers:   workers,
-		Memory:    int64(c.block) * int64(rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "blocks")),
+		Resources: engine.Resources{BlockSize: c.block, QueueSize: rapid.SampledFrom([]int{1, 2, 10}).Draw(t, "queue"), Workers: workers, Memory: int64(c.block) * int64(rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "blocks"))},
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "targets") {
 		c.options.Targets = append(c.options.Targets, filepath.Join(dir, fmt.Sprintf("target%d", i)))

@@ -20,6 +20,18 @@ import (
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
+// Records are what a copy writes about its files.
+type Records struct {
+	Hashes []hash.Algorithm // empty to copy without hashing and without a manifest
+	MHL    *MHL             // nil to write no ASC MHL histories
+	// MediaList is nil to write no media hash lists of version 1. MHL and MediaList exclude
+	// each other.
+	MediaList *MediaList
+	Manifest  string // path, absolute or relative to each destination; "" for the default name in each destination
+
+	Bag *BagOptions // makes each destination a BagIt bag; nil for plain directories
+}
+
 // MHL makes a run write generations of ASC MHL histories.
 type MHL struct {
 	Creator mhl.Creator // an empty comment becomes "Copy of SRC to DST"
@@ -39,7 +51,7 @@ type MediaList struct {
 }
 
 // lines returns how many of Options.Hashes, counted from the first, get a line manifest.
-func (o *Options) lines() int {
+func (o *Records) lines() int {
 	switch {
 	case o.MHL != nil:
 		return o.MHL.Lines

@@ -63,7 +63,7 @@ func (o *Options) logTerms() string {
 }
 
 // part reports whether filters can exclude files of the source from the run.
-func (o *Options) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
+func (o *Selection) part() bool { return o.Filter != nil || o.Only != nil || o.OneFileSystem }
 
 // timeStamps describes the time stamps of the file system of a device. ok is false if the run
 // has not met that file system.

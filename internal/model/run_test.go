@@ -34,8 +34,8 @@ var hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
 // options turns a command into the options of the program.
 func (c command) options(top string) *engine.Options {
 	o := &engine.Options{
-		Source: filepath.Join(top, "src"), Manifest: c.manifest, BackupDir: c.backup, Preserve: metadata.PreserveAll,
-		Verify: engine.VerifyMode(c.verify), Workers: c.workers, BlockSize: blockSize, DirtyWindow: engine.DirtyWindowOff,
+		Source: filepath.Join(top, "src"), Records: engine.Records{Manifest: c.manifest}, BackupDir: c.backup, Preserve: metadata.PreserveAll,
+		Verify: engine.VerifyMode(c.verify), Resources: engine.Resources{Workers: c.workers, BlockSize: blockSize, DirtyWindow: engine.DirtyWindowOff},
 	}
 	var err error
 	if o.Policy, err = policy.All.Parse(c.policy); err != nil {
