@@ -41,12 +41,18 @@ import (
 // the rest.
 var notRun = map[string]string{
 	"README.md: make test": "runs this test",
-	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network",
-	"README.md: make build": "is what compiled this program",
-	"README.md: tar -xzf sealift_VERSION_linux_amd64.tar.gz sealift":                  "of a release",
-	"README.md: sudo apt install ./sealift_VERSION-1_amd64.deb":                       "of a release, and would change the machine",
-	"README.md: sudo dnf install ./sealift-VERSION-1.x86_64.rpm":                      "of a release, and would change the machine",
-	"README.md: brew install --cask seed65876f4f/tap/sealift":                         "of a release, and would change the machine",
+	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest":       "the network",
+	"docs/install.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network; TestGoInstallsThePublishedModule does it",
+	"docs/install.md: make build":                                                     "is what compiled this program",
+	"docs/install.md: brew install ...":                                               "of a release, and would change the machine",
+	"docs/install.md: scoop ...":                                                      "of a release, and would change the machine",
+	"docs/install.md: winget install ...":                                             "of a release, and would change the machine",
+	"docs/install.md: git clone ...":                                                  "the network",
+	"docs/install.md: nix-env ...":                                                    "of a release, and would change the machine",
+	"docs/install.md: sudo apt install ...":                                           "of a release, and would change the machine",
+	"docs/install.md: sudo dnf install ...":                                           "of a release, and would change the machine",
+	"docs/install.md: scripts/install v1.2.3 ~/.local/bin":                            "the network; TestTheActionInstallsARelease does it",
+	"docs/install.md: podman ...":                                                     "TestImageRunsWithoutRights does it",
 	"CONTRIBUTING.md: make build":                                                     "is what compiled this program",
 	"CONTRIBUTING.md: make test":                                                      "runs this test",
 	"CONTRIBUTING.md: make check":                                                     "runs this test",
@@ -78,7 +84,7 @@ var testedElsewhere = map[string]string{
 }
 
 // shownOnly has the languages of blocks that are not commands.
-var shownOnly = []string{"diagram"}
+var shownOnly = []string{"diagram", "yaml"}
 
 // lacking is the exit code of a script that cannot work here.
 const lacking = 77

@@ -66,6 +66,10 @@ func TestSlurmMakesTheSameCopy(t *testing.T) { runRig(t, "slurm") }
 // The commands of the printed Jobs work with the volumes of their pods. There is no short form.
 func TestPodsMakeTheSameCopy(t *testing.T) { runRig(t, "kubernetes") }
 
+// The container image has the program and its licence only. It works on a read-only root, as a
+// user without rights. There is no short form.
+func TestImageRunsWithoutRights(t *testing.T) { runRig(t, "image") }
+
 // Each kind of measurement of the bench works; the test does not check the times. The short
 // form leaves out all file systems except tmpfs, and measurements that need devices.
 func TestBenchMeasures(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 )
 
 // A snapshot has the files that goreleaser makes without a release.
@@ -53,6 +55,10 @@ func TestSnapshot(t *testing.T) {
 	t.Run("deb", s.checkDeb)
 	t.Run("rpm", s.checkRPM)
 	t.Run("cask", s.checkCask)
+	t.Run("scoop", s.checkScoop)
+	t.Run("winget", s.checkWinget)
+	t.Run("aur", s.checkAUR)
+	t.Run("nix", s.checkNix)
 }
 
 func readSnapshot(t *testing.T, dir string) *snapshot {
@@ -394,6 +400,129 @@ func (s *snapshot) checkCask(t *testing.T) {
 	if needs(t, "ruby") {
 		output(t, "ruby", "-c", name)
 	}
+}
+
+// described checks that the description of a package has the archive of each platform, with its
+// digest. Pattern matches a URL and the digest after it.
+func (s *snapshot) described(t *testing.T, text, pattern string, platforms ...string) {
+	t.Helper()
+	sums := s.sums(t)
+	want, have := map[string]string{}, map[string]string{}
+	for _, platform := range platforms {
+		name := filepath.Base(s.archive(platform))
+		want[name] = sums[name]
+	}
+	for _, m := range regexp.MustCompile(`https://`+modulePath+`/releases/download/v[0-9.]+/(\S+?\.(?:zip|tar\.gz))`+pattern).FindAllStringSubmatch(text, -1) {
+		have[m[1]] = m[2]
+	}
+	assert.Equal(t, want, have)
+}
+
+func (s *snapshot) read(t *testing.T, name ...string) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(append([]string{s.dir}, name...)...))
+	require.NoError(t, err)
+	return string(data)
+}
+
+func (s *snapshot) checkScoop(t *testing.T) {
+	text := s.read(t, "scoop", "sealift.json")
+	require.True(t, json.Valid([]byte(text)))
+	s.described(t, text, `",\s+"bin": \[\s+"sealift.exe"\s+\],\s+"hash": "([0-9a-f]{64})`, "windows_amd64", "windows_arm64")
+}
+
+func (s *snapshot) checkWinget(t *testing.T) {
+	dir := []string{"winget", "manifests", "s", "Seed65876f4f", "Sealift", s.Version}
+	for name, kind := range map[string]string{"": "version", ".installer": "installer", ".locale.en-US": "defaultLocale"} {
+		text := s.read(t, append(dir, "Seed65876f4f.Sealift"+name+".yaml")...)
+		var manifest struct {
+			ID      string `yaml:"PackageIdentifier"`
+			Version string `yaml:"PackageVersion"`
+			Kind    string `yaml:"ManifestType"`
+		}
+		require.NoError(t, yaml.Unmarshal([]byte(text), &manifest))
+		assert.Equal(t, "Seed65876f4f.Sealift "+s.Version+" "+kind, manifest.ID+" "+manifest.Version+" "+manifest.Kind)
+		if kind == "installer" {
+			s.described(t, text, `\n +InstallerSha256: ([0-9a-f]{64})`, "windows_amd64", "windows_arm64")
+		}
+	}
+}
+
+// checkAUR runs the commands that make the package of Arch Linux.
+func (s *snapshot) checkAUR(t *testing.T) {
+	recipe := s.read(t, "aur", "sealift-bin.pkgbuild")
+	platforms := []string{"linux_386", "linux_amd64", "linux_arm64", "linux_armv7"}
+	s.described(t, recipe, `"\)\nsha256sums_\w+=\('([0-9a-f]{64})'`, platforms...)
+	s.described(t, s.read(t, "aur", "sealift-bin.srcinfo"), `\n\tsha256sums_\w+ = ([0-9a-f]{64})`, platforms...)
+	assert.Contains(t, recipe, "pkgver="+strings.ReplaceAll(s.Version, "-", "_")+"\n")
+	root := t.TempDir()
+	s.install(t, "linux_amd64", recipe+"\npackage\n", "pkgdir="+root)
+	checkTree(t, root, s.shared(t, map[string]string{"usr/share/licenses/sealift-bin/LICENSE": "LICENSE"}))
+}
+
+// checkNix evaluates the package of Nix for each system, and runs its commands.
+func (s *snapshot) checkNix(t *testing.T) {
+	if !needs(t, "nix-hash", "nix-instantiate") {
+		t.Skip("GoReleaser needs nix-hash to make it")
+	}
+	for system, platform := range map[string]string{
+		"x86_64-linux": "linux_amd64", "aarch64-linux": "linux_arm64", "i686-linux": "linux_386", "armv7l-linux": "linux_armv7",
+		"x86_64-darwin": "darwin_amd64", "aarch64-darwin": "darwin_arm64",
+	} {
+		out := output(t, "nix-instantiate", "--store", "dummy://", "--eval", "--strict", "--json", "-E", `import `+filepath.Join(s.dir, "nix/pkgs/sealift/default.nix")+` {
+			lib = { licenses.mit = "MIT"; sourceTypes.binaryNativeCode = "binary"; };
+			fetchurl = x: x;
+			installShellFiles = null;
+			stdenvNoCC = { hostPlatform.system = "`+system+`"; mkDerivation = x: x; };
+		}`)
+		var built struct {
+			Version, InstallPhase string
+			Src                   struct{ URL, SHA256 string }
+		}
+		require.NoError(t, json.Unmarshal([]byte(out), &built))
+		assert.Equal(t, s.Version, built.Version)
+		digest := strings.TrimSpace(output(t, "nix-hash", "--to-base16", "--type", "sha256", built.Src.SHA256))
+		s.described(t, built.Src.URL+" "+digest, ` ([0-9a-f]{64})`, platform)
+		root := t.TempDir()
+		s.install(t, platform, built.InstallPhase, "out="+root)
+		if platform == "linux_amd64" {
+			require.NoError(t, os.Mkdir(filepath.Join(root, "usr"), 0o700))
+			for _, name := range []string{"bin", "share"} {
+				require.NoError(t, os.Rename(filepath.Join(root, name), filepath.Join(root, "usr", name)))
+			}
+			checkTree(t, root, s.shared(t, nil))
+		}
+	}
+}
+
+// install runs commands in a directory that has the files of an archive.
+func (s *snapshot) install(t *testing.T, platform, commands, variable string) {
+	t.Helper()
+	dir := t.TempDir()
+	output(t, "tar", "-xzf", s.archive(platform), "-C", dir)
+	out, err := command(t, dir, "env", variable, "bash", "-euc", commands)
+	require.NoError(t, err, "%s", out)
+}
+
+// shared returns the files that a package without compression installs, with further ones from
+// the archive.
+func (s *snapshot) shared(t *testing.T, further map[string]string) map[string][]byte {
+	names := map[string]string{
+		"usr/bin/sealift": "sealift",
+		"usr/share/bash-completion/completions/sealift":    "completions/sealift.bash",
+		"usr/share/zsh/site-functions/_sealift":            "completions/_sealift",
+		"usr/share/fish/vendor_completions.d/sealift.fish": "completions/sealift.fish",
+	}
+	for _, page := range s.pages {
+		names["usr/share/man/man1/"+page] = "man/" + page
+	}
+	maps.Copy(names, further)
+	files := readTar(t, s.archive("linux_amd64"))
+	want := map[string][]byte{}
+	for name, member := range names {
+		want[name] = files[member].data
+	}
+	return want
 }
 
 // needs reports whether programs are installed, and logs those that are not.
