@@ -19,6 +19,7 @@ var entrySteps = [...]func(*copier, *entry) error{
 	(*copier).decideAll,      // undecided → moving, keeping, or finished, if needed after a comparison
 	(*copier).replaceShared,  // keeping → moving, if the existing file must not get the new metadata
 	(*copier).compareSkipped, // keeping → moving, keeping, or finished (links.go)
+	(*copier).linkSeparate,   // keeping → finished (links.go)
 	(*copier).move,           // moving → finished; undecided if another process took the name (move.go)
 	(*copier).keepAll,        // keeping → finished (keep.go)
 }
@@ -97,7 +98,7 @@ func (r *copier) replaceShared(e *entry) error {
 
 // move links or copies the entry to the destinations of the transfers in stateMoving.
 func (r *copier) move(e *entry) error {
-	r.link(e)
+	r.link(e, stateMoving)
 	movers := slices.Collect(e.in(stateMoving))
 	if len(movers) == 0 {
 		return nil

@@ -159,14 +159,17 @@ func TestALinkDoesNotReplaceRightContentByOther(t *testing.T) {
 	}
 }
 
-// A copy with policy "never" is killed before any of its operations. The next one adds links to the
-// names that the killed one has made, so all names stay one file. A symbolic link has its time.
+// A copy is killed before any of its operations. With policy "never", the next one adds links to the names
+// that the killed one has made. With policy "default", existing separate files become links before a
+// name is created, because the next copy does not read a file of which each name is up to date. So all names
+// become one file. A symbolic link has its time.
 func TestLinksAfterAKill(t *testing.T) {
 	t.Parallel()
 	linuxOnly(t, "other systems do not mark a new directory, which needs its time")
 	base := treetest.MemoryDir(t)
 	src := filepath.Join(base, "src")
-	pair, at := treetest.Linked("pair"), treetest.Mtime(time.Unix(1_600_000_000, 0))
+	mtime := time.Unix(1_600_000_000, 0)
+	pair, at := treetest.Linked("pair"), treetest.Mtime(mtime)
 	treetest.Create(t, src, treetest.Dir{
 		"a": treetest.File("content", pair, at),
 		"d": treetest.Dir{"b": treetest.File("content", pair, at), "c": treetest.File("content", pair, at)},
@@ -174,12 +177,29 @@ func TestLinksAfterAKill(t *testing.T) {
 		"l": treetest.Symlink("a", at),
 	})
 	killed := errors.New("killed")
-	for _, hashes := range [][]hash.Algorithm{{hash.SHA256}, nil} {
+	for i, c := range []struct {
+		policy   policy.Policy
+		hashes   []hash.Algorithm
+		existing []string
+	}{
+		{policy.Never, []hash.Algorithm{hash.SHA256}, nil},
+		{policy.Never, nil, nil},
+		{policy.Default, []hash.Algorithm{hash.SHA256}, []string{"a", "e"}},
+		{policy.Default, nil, []string{"d/b", "d/c", "e"}},
+	} {
 		for n := int64(1); ; n++ {
-			dst := filepath.Join(base, fmt.Sprintf("%d-%d", len(hashes), n))
+			dst := filepath.Join(base, fmt.Sprintf("%d-%d", i, n))
+			lines := ""
+			for _, name := range c.existing {
+				write(t, dst, name, []byte("content"), mtime)
+				lines += sha("content") + "  " + name + "\n"
+			}
+			if c.existing != nil && c.hashes != nil {
+				write(t, dst, "SHA256SUMS", []byte(lines), mtime)
+			}
 			var calls atomic.Int64
 			o := options(src, dst)
-			o.Policy, o.Hashes, o.Workers = policy.Never, hashes, 1
+			o.Policy, o.Hashes, o.Workers = c.policy, c.hashes, 1
 			o.FS = faultfs.New(func(fsys.Op, string) error {
 				if calls.Add(1) >= n { // everything fails from here on, so nothing is cleaned up
 					return killed
@@ -192,7 +212,7 @@ func TestLinksAfterAKill(t *testing.T) {
 			require.NoError(t, err, "operation %d", n)
 			treetest.Compare(t, src, dst, treetest.Options{Ignore: []string{"SHA256SUMS"}})
 			if t.Failed() || calls.Load() < n {
-				require.False(t, t.Failed(), "operation %d", n)
+				require.False(t, t.Failed(), "%v, operation %d", c, n)
 				break
 			}
 		}

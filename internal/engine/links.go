@@ -302,23 +302,30 @@ func (r *copier) compareSkipped(e *entry) error {
 	return r.compare(e)
 }
 
-// link makes names links of the primaries: those that are created or replaced, and separate
-// files that equal the source. A name without a primary is copied, and becomes one.
-func (r *copier) link(e *entry) {
+// linkSeparate makes separate files that equal the source links of the primaries. It precedes every
+// name that is created or replaced. After a kill, the next run still finds a name to create or replace.
+func (r *copier) linkSeparate(e *entry) error {
+	r.link(e, stateKeeping)
+	return nil
+}
+
+// link makes the names in state from links of the primaries: in stateMoving those that are created or
+// replaced, in stateKeeping separate files that equal the source. A name without a primary is copied, and
+// becomes one.
+func (r *copier) link(e *entry, from state) {
 	if e.group == nil || e.digests != nil && r.failBroken(e) {
 		return
 	}
-	for _, p := range e.transfers {
+	for p := range e.in(from) {
 		l := &e.group.primaries[p.target.Index]
-		moves := p.state == stateMoving
 		twice := r.rules.repeated && (p.decision.Suspect || p.content.Known) // two attempts have each made a name of the file
-		separate := p.state == stateKeeping && (l.changes || twice) && p.have.ID != l.id && p.equalsSource(e)
-		if l.name == nil || p.target.Dropped() || !moves && !separate || !e.mayLinkTo(l) {
+		separate := (l.changes || twice) && p.have.ID != l.id && p.equalsSource(e)
+		if l.name == nil || from == stateKeeping && !separate || !e.mayLinkTo(l) {
 			continue
 		}
 		e.activity.At(p.target.Place())
 		r.endStep(e, p, r.linkTo(e, p, l))
-		if moves && p.state == stateMoving {
+		if p.state == stateMoving {
 			l.name = nil // it has as many links as the file system allows
 		}
 	}
