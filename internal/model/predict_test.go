@@ -198,9 +198,11 @@ func predict(s state, c command, dry bool) *forecast {
 	manifests := make([][]lines, len(p.targets))
 	for i, t := range p.targets {
 		manifests[i] = p.lines(t)
-		if p.verify > 0 && !dry {
-			p.verifyTarget(t, manifests[i])
-		}
+	}
+	if p.verify > 0 && !dry {
+		p.readBack(manifests)
+	}
+	for i, t := range p.targets {
 		p.removeOutdated(t, manifests[i])
 	}
 	for i, t := range p.targets {
@@ -546,38 +548,54 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 	}
 }
 
-// verifyTarget predicts what reading the destination back finds.
-func (p *prediction) verifyTarget(t *target, manifests []lines) {
-	for q, a := range t.actions {
-		n := t.after[q]
-		if p.src[q].kind != file || n == nil || n.kind != file || a == none || a == kept || a == conflict {
-			continue
-		}
-		differs := func(content string) bool {
-			for j, h := range p.hashes {
-				if manifests[j][q] != algorithms[h].digest(content) {
-					return true
-				}
-			}
-			return false
-		}
-		bad, badSource := differs(n.data), differs(p.src[q].data)
-		if bad || badSource && p.verify == 2 {
-			p.forecast.mismatched[q] = true
-			t.bad = t.bad || bad
-			p.sourceMismatch = p.sourceMismatch || !bad
-		}
-		if bad && !badSource {
-			up := path.Join(path.Dir(q), ".sealift-bad-"+path.Base(q))
-			t.after[up] = n
-			delete(t.after, q)
-			if d := t.after[path.Dir(q)]; d != nil {
-				d.mtime = anyTime
-			}
-			for j := range p.hashes {
-				delete(manifests[j], q)
+// readBack predicts what reading the destinations back finds. A file of the source is read, too, if --verify=full
+// says so, or if the file of a destination differs from its line.
+func (p *prediction) readBack(manifests [][]lines) {
+	verified := func(t *target, q string) bool {
+		n, a := t.after[q], t.actions[q]
+		return p.src[q].kind == file && n != nil && n.kind == file && a != none && a != kept && a != conflict
+	}
+	differs := func(i int, q, content string) bool {
+		for j, h := range p.hashes {
+			if manifests[i][j][q] != algorithms[h].digest(content) {
+				return true
 			}
 		}
+		return false
+	}
+	reread := map[string]bool{}
+	for i, t := range p.targets {
+		for q := range t.actions {
+			reread[q] = reread[q] || p.verify == 2 || verified(t, q) && differs(i, q, t.after[q].data)
+		}
+	}
+	for i, t := range p.targets {
+		for q := range t.actions {
+			if verified(t, q) && reread[q] {
+				p.judgeRead(t, manifests[i], q, differs(i, q, t.after[q].data), differs(i, q, p.src[q].data))
+			}
+		}
+	}
+}
+
+// judgeRead predicts what happens to a file at a destination. bad and badSource say that it, or the source,
+// differs from its line.
+func (p *prediction) judgeRead(t *target, manifests []lines, q string, bad, badSource bool) {
+	if bad || badSource {
+		p.forecast.mismatched[q] = true
+		t.bad = t.bad || bad
+		p.sourceMismatch = p.sourceMismatch || !bad
+	}
+	if !bad || badSource {
+		return
+	}
+	t.after[path.Join(path.Dir(q), ".sealift-bad-"+path.Base(q))] = t.after[q]
+	delete(t.after, q)
+	if d := t.after[path.Dir(q)]; d != nil {
+		d.mtime = anyTime
+	}
+	for j := range p.hashes {
+		delete(manifests[j], q)
 	}
 }
 
