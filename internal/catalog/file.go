@@ -159,6 +159,7 @@ func (f *File) Write(ctx context.Context) (record.Written, error) {
 			return w, err
 		}
 		if digest != "" {
+			removeLeftLock(f.home)
 			w.Count(n, digest)
 			return w, stillSame(f.home, f.name, f.prev)
 		}

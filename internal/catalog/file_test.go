@@ -27,6 +27,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/record"
+	"github.com/seed65876f4f/sealift/internal/treetest"
 )
 
 // fileTest is a File at the path M, with a line for each of puts. A put is the path of a
@@ -348,6 +349,22 @@ func TestFileThatManyProcessesWrite(t *testing.T) {
 		require.Empty(t, left)
 		require.NoError(t, os.Remove("M"))
 	}
+}
+
+// A process that was killed leaves the file of its lock. The repeated run removes it, although it changes nothing.
+func TestLockThatAKilledProcessLeft(t *testing.T) {
+	inPlace(t, "a")
+	_, err := fileTest{}.write(t, "a")
+	require.NoError(t, err)
+	treetest.Create(t, ".", files{fileLockName: ""}.tree())
+	_, err = fileTest{}.write(t, "a")
+	require.NoError(t, err)
+	require.NoFileExists(t, fileLockName)
+
+	p := newPair(t, files{"a": "x"}.tree(), files{"a": "x", fileLockName: ""}.tree())
+	_, err = p.begin(options{File: "a", Hashes: []hash.Algorithm{}}).Write()
+	require.NoError(t, err)
+	wantFiles(t, p.dest, files{"a": "x"})
 }
 
 // While another process holds the lock, the end of the context ends the wait. The manifest is not

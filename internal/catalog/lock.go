@@ -25,10 +25,7 @@ func lock(ctx context.Context, home *fsys.Dir) (unlock func(), err error) {
 	for begin := time.Now(); ; {
 		l, err := home.Lock(fileLockName)
 		if err == nil {
-			return func() {
-				_ = home.Remove(fileLockName) // a leftover is only litter: the lock ends with its descriptor
-				l.Unlock()
-			}, nil
+			return func() { removeLock(home, l) }, nil
 		}
 		if !errors.Is(err, fsys.ErrLocked) || time.Since(begin) > lockWait {
 			return func() {}, nil
@@ -39,4 +36,21 @@ func lock(ctx context.Context, home *fsys.Dir) (unlock func(), err error) {
 		case <-time.After(lockPause):
 		}
 	}
+}
+
+// removeLeftLock removes the file of a lock that a killed process has left, because a repeated run that
+// finds nothing to change takes no lock.
+func removeLeftLock(home *fsys.Dir) {
+	if _, err := home.Lstat(fileLockName); err != nil {
+		return
+	}
+	if l, err := home.Lock(fileLockName); err == nil {
+		removeLock(home, l)
+	}
+}
+
+// removeLock ends a lock. A file that is left does no harm: the lock ends with its descriptor.
+func removeLock(home *fsys.Dir, l *fsys.Lock) {
+	_ = home.Remove(fileLockName)
+	l.Unlock()
 }

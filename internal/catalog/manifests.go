@@ -186,6 +186,9 @@ func (m *manifests) Finish(end record.End) ([]record.Written, error) {
 // finish is Finish, except for manifests for which stays returns true.
 func (m *manifests) finish(end record.End, stays func(*list) (bool, error)) (written []record.Written, err error) {
 	defer m.warnStale()
+	if m.File != "" {
+		removeLeftLock(m.Root)
+	}
 	if end.Err != nil {
 		return nil, end.Err
 	}
