@@ -239,9 +239,7 @@ func (r *linker) eachName(g *linkGroup, step func(*copier, *entry) error) error 
 		if e.digests == nil {
 			e.digests = g.digests
 		}
-		if e.digests != nil {
-			r.failBroken(e)
-		}
+		r.failBroken(e)
 	}
 	return nil
 }
@@ -313,7 +311,7 @@ func (r *copier) linkSeparate(e *entry) error {
 // replaced, in stateKeeping separate files that equal the source. A name without a primary is copied, and
 // becomes one.
 func (r *copier) link(e *entry, from state) {
-	if e.group == nil || e.digests != nil && r.failBroken(e) {
+	if e.group == nil || r.failBroken(e) {
 		return
 	}
 	for p := range e.in(from) {

@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
-	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -35,6 +34,9 @@ func (r *mover) moveData(e *entry, movers []*transfer) error {
 	err := e.Open(&r.cache)
 	if err == nil {
 		err = r.fill(e, movers)
+	}
+	if err == nil {
+		r.failBroken(e)
 	}
 	for _, p := range movers {
 		if err == nil && p.open() {
@@ -160,9 +162,6 @@ func (r *mover) openSinks(e *entry, movers []*transfer, start int64) (sinks []*p
 // come first, then the metadata, and the sync if each file is synced. The name comes last, so a
 // file with its final name is complete.
 func (r *mover) commit(e *entry, p *transfer) error {
-	if !r.checkExpected(e, e.digests) {
-		return dest.ErrReported
-	}
 	if err := r.accepts(e, p, e.digests, true); err != nil || !p.open() {
 		return err
 	}

@@ -174,10 +174,10 @@ func (r *reporter) reportBroken(e *entry, err error) {
 	r.report(event.OfFile(event.Mismatch, e.Path, "", failure.StageVerify, err))
 }
 
-// failBroken fails the open transfers if the source does not match its manifests, and reports
-// whether it does not.
+// failBroken fails the open transfers if the source was read and does not match its manifests, and
+// reports whether that is so.
 func (r *reporter) failBroken(e *entry) bool {
-	if r.checkExpected(e, e.digests) {
+	if e.digests == nil || r.checkExpected(e, e.digests) {
 		return false
 	}
 	for _, p := range e.transfers {

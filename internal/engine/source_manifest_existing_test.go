@@ -143,6 +143,22 @@ func TestABrokenSourceChangesNoExistingFile(t *testing.T) {
 	}
 }
 
+// A file of the source that does not match its manifest is a mismatch, and not a conflict at a destination that
+// skips it. A new file at another destination does not change that.
+func TestABrokenSourceIsNoConflict(t *testing.T) {
+	t.Parallel()
+	dir := treetest.MemoryDir(t)
+	a, b, c := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
+	write(t, a, "file", []byte("right"), since)
+	mustRun(t, options(a, b))
+	write(t, b, "file", []byte("wrong"), since)
+	mustRun(t, options(a, c))
+	out := runReported(t, options(b, c, filepath.Join(dir, "d")))
+	require.Len(t, out.bad(), 1)
+	requireBroken(t, out.bad()[0], "file")
+	require.Zero(t, out.summary.Conflicts)
+}
+
 // A file that could not be read is a failure and not a mismatch. A file that does not match at
 // one destination is not committed at the next.
 func TestAMismatchAtOneDestinationAndAFailure(t *testing.T) {
