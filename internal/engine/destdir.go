@@ -41,6 +41,7 @@ type destDir struct {
 	// empty: this run created the directory, or would in a real run, so it contains only entries of
 	// this run.
 	empty    bool
+	replaced bool // this copy made the directory in place of a symbolic link, or would in a real run
 	inherits bool // true if new entries get an ACL from its default ACL
 	// originalMode is restored when the walk leaves a directory that does not get the source's
 	// metadata.
@@ -264,6 +265,7 @@ func (dd *destDir) replaceLink(r *placer, up *fsys.Dir, name string) (*fsys.Dir,
 	if r.opts.Policy != policy.Always {
 		return nil, &policy.Conflict{Why: "a symbolic link is in the way of the directory, so nothing in it was copied", By: policy.Always}
 	}
+	dd.replaced = true
 	if r.opts.DryRun {
 		return nil, nil
 	}

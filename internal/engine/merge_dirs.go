@@ -113,7 +113,9 @@ func (m *merging) mayMake(dd *destDir) error {
 func (m *merging) recognize(dd *destDir, info fsys.Info) (made bool, err error) {
 	p, _ := dd.src.Note.(plannedDir)
 	for _, at := range p.made {
-		made = made || at.New && at.Target == dd.target.Index
+		ours := at.Target == dd.target.Index
+		made = made || ours && at.New
+		dd.replaced = dd.replaced || ours && at.Replaced
 	}
 	if shards := shardsOf(dd, func(at *shard.Made) bool { return at.Ino != 0 && at.Ino != info.ID.Ino }); shards != "" {
 		err = fmt.Errorf("this is not the directory that was filled (%s); %s", shards, lostAdvice)

@@ -336,7 +336,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 
 // recordDir records a directory of a destination, which the merge has to find.
 func (k *task) recordDir(r *run, dd *destDir) {
-	made := shard.Made{Target: dd.target.Index, New: dd.empty, Path: dd.src.Path()}
+	made := shard.Made{Target: dd.target.Index, New: dd.empty, Replaced: dd.empty && dd.replaced, Path: dd.src.Path()}
 	if dd.system.ChangeTimes && !r.opts.numbersChange { // other file systems may show another number later
 		made.Ino = dd.info.ID.Ino
 	}

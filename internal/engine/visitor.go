@@ -178,7 +178,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 }
 
 // sendDirResult sends a result to the collector. It has the destinations at which the directory was
-// created or its metadata was updated.
+// created or replaced a link, or its metadata was updated.
 func (r *completer) sendDirResult(d *walk.Dir) {
 	if d.Parent == nil {
 		return
@@ -186,6 +186,8 @@ func (r *completer) sendDirResult(d *walk.Dir) {
 	f := &result{path: d.Path(), kind: fsys.Directory}
 	for _, dd := range d.State.(destDirs) {
 		switch {
+		case dd.wasMade() && dd.replaced:
+			f.targets = append(f.targets, targetResult{target: dd.target, done: outReplaced, reason: "was a " + fsys.Symlink.String()})
 		case dd.wasMade():
 			f.targets = append(f.targets, targetResult{target: dd.target, done: outCreated})
 		case dd.refreshed != "":

@@ -345,11 +345,7 @@ func (p *prediction) apply(i int, t *target, q string, n *node) {
 		c.created++
 		p.put(t, q, n)
 	case replace:
-		if n.kind == dir && !countsReplacedLinks {
-			c.created++
-		} else {
-			c.replaced++
-		}
+		c.replaced++
 		p.keepBackup(t, q)
 		t.after.remove(q)
 		p.put(t, q, n)

@@ -109,6 +109,8 @@ type Made struct {
 	New    bool   // the task made it
 	Ino    uint64 // 0 if the file system has no stable numbers
 	Path   string `json:"-"`
+
+	Replaced bool // the task made it in place of a symbolic link
 }
 
 // PartWriter collects the part of an attempt. PutOutcome and PutDir may be called from several
@@ -163,7 +165,10 @@ func (w *PartWriter) PutOutcome(o Outcome) error {
 // PutDir adds a directory.
 func (w *PartWriter) PutDir(m Made) error {
 	made := "0"
-	if m.New {
+	switch {
+	case m.Replaced:
+		made = "2"
+	case m.New:
 		made = "1"
 	}
 	return w.put(appendLine(nil, "dir", strconv.Itoa(m.Target), made, strconv.FormatUint(m.Ino, 10), m.Path))
@@ -309,7 +314,9 @@ func (s *Store) pass(l *lines, word string, f *Finished, r PartReader) error {
 		}
 		return r.Outcome(o)
 	case word == "dir" && r.Dir != nil:
-		m := &Made{Shard: f.Shard, Target: l.fields.number(targets), New: l.word() == "1"}
+		m := &Made{Shard: f.Shard, Target: l.fields.number(targets)}
+		made := l.word()
+		m.New, m.Replaced = made != "0", made == "2"
 		ino, err := strconv.ParseUint(l.word(), 10, 64)
 		if err != nil {
 			l.err = errField

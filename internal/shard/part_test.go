@@ -121,9 +121,11 @@ func TestOutcomesAndDirectories(t *testing.T) {
 	for _, o := range want {
 		require.NoError(t, w.PutOutcome(o))
 	}
-	made := Made{New: true, Ino: 1<<64 - 1, Path: "a \n b"}
-	require.NoError(t, w.PutDir(made))
+	made := []Made{{Ino: 7, Path: "a"}, {New: true, Ino: 1<<64 - 1, Path: "a \n b"}, {New: true, Replaced: true, Path: "c"}}
+	for _, m := range made {
+		require.NoError(t, w.PutDir(m))
+	}
 	outcomes, dirs, _ := finish(t, s, a, w)
 	assert.Equal(t, want, outcomes)
-	assert.Equal(t, []Made{made}, dirs)
+	assert.Equal(t, made, dirs)
 }

@@ -223,7 +223,7 @@ func TestEachDirectoryHasItsRecords(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, []string{
-		`"" 0 [{0 0 false 0 }]`, `"a-b" 3 []`, `"a" 1 [{0 0 false 9223372036854775808 a} {1 0 true 0 a}]`, `"a/b" 3 []`,
-		`"a/b/\xff\n" 6 [{1 0 false 7 a/b/` + "\xff\n" + `}]`,
+		`"" 0 [{0 0 false 0  false}]`, `"a-b" 3 []`, `"a" 1 [{0 0 false 9223372036854775808 a false} {1 0 true 0 a false}]`, `"a/b" 3 []`,
+		`"a/b/\xff\n" 6 [{1 0 false 7 a/b/` + "\xff\n" + ` false}]`,
 	}, got)
 }
