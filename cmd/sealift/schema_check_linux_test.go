@@ -17,26 +17,35 @@ import (
 type documented struct {
 	name     string
 	raw      map[string]any
+	hashes   map[string]any // hashSchema
 	compiled *jsonschema.Schema
 	seen     map[string]bool
 }
+
+// hashSchema is the schema that lists the hashes. Others refer to it.
+const hashSchema = "hash.json"
 
 // readSchemas reads docs/schema, by the names without the extension.
 func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 13)
+	require.Len(t, files, 14)
 	schemas := map[string]*documented{}
+	var hashes any
+	list, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema", hashSchema))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(list, &hashes))
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		d := &documented{name: strings.TrimSuffix(filepath.Base(file), ".json"), seen: map[string]bool{}}
+		d := &documented{name: strings.TrimSuffix(filepath.Base(file), ".json"), hashes: hashes.(map[string]any), seen: map[string]bool{}}
 		require.NoError(t, json.Unmarshal(text, &d.raw), file)
 		compiler := jsonschema.NewCompiler()
 		compiler.AssertFormat()
 		compiler.AssertContent()
 		require.NoError(t, compiler.AddResource(d.name, d.raw), file)
+		require.NoError(t, compiler.AddResource(hashSchema, hashes), file)
 		d.compiled, err = compiler.Compile(d.name)
 		require.NoError(t, err, file)
 		schemas[d.name] = d
@@ -87,7 +96,11 @@ func (d *documented) resolve(schema map[string]any) map[string]any {
 	if choices, ok := schema["oneOf"].([]any); ok {
 		schema = choices[0].(map[string]any)
 	}
-	if name, ok := schema["$ref"].(string); ok {
+	switch name, _ := schema["$ref"].(string); name {
+	case "":
+	case hashSchema:
+		return d.hashes
+	default:
 		schema = d.raw["$defs"].(map[string]any)[strings.TrimPrefix(name, "#/$defs/")].(map[string]any)
 	}
 	return schema

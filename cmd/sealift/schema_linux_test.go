@@ -17,44 +17,21 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// The schemas list every hash in each list of hashes.
-func TestSchemasNameEveryHash(t *testing.T) {
-	names := func(algorithms []hash.Algorithm, more ...any) (list []any) {
-		for _, a := range algorithms {
-			list = append(list, string(a))
-		}
-		return append(list, more...)
+// One schema lists every hash, those that Sealift writes first, and the others refer to it.
+func TestTheSchemaOfHashesNamesEachOne(t *testing.T) {
+	var want []any
+	for _, a := range hash.All() {
+		want = append(want, string(a))
 	}
-	for file, want := range map[string][][]any{
-		"copy":   {names(hash.Algorithms())},
-		"verify": {names(hash.All(), ""), names(hash.All())},
-		"sum":    {names(hash.Algorithms())},
-		"stream": {names(hash.Algorithms())},
-		"log":    {names(hash.Algorithms())},
-		"merge":  {names(hash.Algorithms())},
-	} {
-		var found []any
-		var look func(value any)
-		look = func(value any) {
-			switch value := value.(type) {
-			case map[string]any:
-				if property, ok := value["algorithm"].(map[string]any); ok {
-					found = append(found, property["examples"])
-				}
-				for _, inner := range value {
-					look(inner)
-				}
-			case []any:
-				for _, inner := range value {
-					look(inner)
-				}
-			}
-		}
-		look(readSchemas(t)[file].raw)
-		assert.Len(t, found, len(want), file)
-		for _, list := range want {
-			assert.Contains(t, found, any(list), file)
-		}
+	schemas := readSchemas(t)
+	assert.Equal(t, append(want, ""), schemas["hash"].raw["examples"])
+	for i, a := range hash.Algorithms() {
+		assert.EqualValues(t, want[i], a)
+	}
+	for name, d := range schemas {
+		text, err := json.Marshal(d.raw)
+		require.NoError(t, err)
+		assert.Equal(t, strings.Count(string(text), `"algorithm":{`), strings.Count(string(text), `"$ref":"hash.json"`), name)
 	}
 }
 
@@ -243,6 +220,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 	}
 	delete(schemas, "progress") // the next tests cover it
 	delete(schemas, "log")
+	delete(schemas, "hash")
 	for _, d := range schemas {
 		d.wasAllSeen(t)
 	}
@@ -252,7 +230,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 // cannot store.
 var sometimesPrinted = []string{
 	"version/commit", "version/time", "version/modified", "copy/warnings/path_base64",
-	"run/warnings/error", "run/warnings/path", "run/warnings/path_base64", "run/warnings/target",
+	"run/warnings/error", "run/warnings/path", "run/warnings/path_base64", "run/warnings/destination",
 }
 
 // TestProgressIsWhatItsSchemaSays does the same with lines of progress, in each phase that
@@ -313,7 +291,7 @@ func TestTheLogIsWhatItsSchemaSays(t *testing.T) {
 	shell(t, dir, `mkdir "$(printf 's\377')" src dst bad newer mine half
 echo a >src/a; ln src/a src/b; touch src/same src/touched src/replaced src/newer "$(printf 'src/\377')"
 echo other >dst/replaced; touch -d 2020-01-01 dst/replaced; echo newer >dst/newer; touch -d 2100-01-01 dst/newer; cp -a src/touched dst; chmod 600 dst/touched; cp -a src/same dst
-printf '%064d  f\n%064d  none\n' 0 0 >bad/SHA256SUMS; cp bad/SHA256SUMS "$(printf 'bad/\376.sha256')"; echo f >bad/f; touch bad/unlisted "$(printf 'bad/\377')"; ln -s a mine/a; chmod 700 mine
+printf '%064d  f\n%064d  none\n' 0 0 >bad/SHA256SUMS; mkdir "$(printf 'b\377')"; cp bad/SHA256SUMS "$(printf 'b\377')"; cp bad/SHA256SUMS "$(printf 'bad/\376.sha256')"; echo f >bad/f; touch bad/unlisted "$(printf 'bad/\377')"; ln -s a mine/a; chmod 700 mine
 head -c 3000000 /dev/zero >large; touch half/SEALIFT-INCOMPLETE-x.txt`)
 	for command, want := range map[string]int{
 		`copy src dst -o "$(printf 'd\377')"`:   4,
@@ -327,6 +305,7 @@ head -c 3000000 /dev/zero >large; touch half/SEALIFT-INCOMPLETE-x.txt`)
 		`verify --unlisted bad`:                 3,
 		`verify dst/none`:                       2,
 		`compare --metadata src mine`:           3,
+		`verify "$(printf 'b\377')"`:            3,
 		`compare --metadata src dst`:            3,
 		`compare src half`:                      3,
 		`sum src none`:                          1,

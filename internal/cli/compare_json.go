@@ -49,7 +49,7 @@ type onlyJSON struct {
 
 type differenceJSON struct {
 	nameJSON
-	Verdict string   `json:"verdict"`
+	Verdict string   `json:"event"` // the event of the log
 	Trees   []string `json:"trees"`
 	Reason  string   `json:"reason,omitempty"`
 	Files   *int64   `json:"files,omitempty"` // number of regular files in a directory

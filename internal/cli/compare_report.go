@@ -41,8 +41,8 @@ func (c *comparer) event(e compare.Event) {
 // called equal: an unreadable entry or an incomplete copy.
 func (c *comparer) failed(n *int64, title string, e compare.Event) {
 	tree := c.options.Trees[e.Trees[0]]
-	c.log.line(slog.LevelError, title, e.Path, "", "tree", loggedName(tree), "stage", string(e.Stage), "error", loggedText(errorText(e.Err)))
-	c.record(n, newFailureJSON(e.Path, tree, e.Stage, errorText(e.Err)))
+	c.log.line(slog.LevelError, title, e.Path, tree, "stage", string(e.Stage), "error", loggedText(errorText(e.Err)))
+	c.record(n, c.newFailureJSON(title, e.Path, tree, e.Stage, errorText(e.Err)))
 }
 
 // place is the path of an entry in its tree.

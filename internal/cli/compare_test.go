@@ -146,13 +146,13 @@ func TestJSONOfAComparison(t *testing.T) {
 		`"counts":{"files":20001,"directories":2,"others":3,"differ":1,"type_differs":1,"metadata_differs":1,`+
 		`"only_in":[{"trees":["A"],"files":1313,"bytes":48200000012,"others":1},{"trees":["B"],"files":0,"bytes":0,"others":1}],`+
 		`"unreadable":2,"incomplete":1,"left_out":3,"own":1,"compared_through_cache":5},"bytes":27123456789,"seconds":20.5,"rate":1323095453,`+
-		`"differences":[{"path":"clip\ufffd.mov","path_base64":"Y2xpcP8ubW92","verdict":"differs","trees":["B"],"reason":"content in B differs from byte 17 of 40"},`+
-		`{"path":"dir/","verdict":"only_in","trees":["A"],"files":1312,"bytes":48200000000},{"path":"empty/","verdict":"only_in","trees":["B"],"files":0,"bytes":0},`+
-		`{"path":"file\u001b[31m","verdict":"only_in","trees":["A"],"bytes":12},`+
-		`{"path":"t","verdict":"type_differs","trees":["B"],"reason":"regular file in A, fifo in B"},`+
-		`{"path":"m","verdict":"metadata_differs","trees":["B"],"reason":"mode 0644 in A, 0600 in B"}],`+
-		`"failures":[{"path":"SEALIFT-INCOMPLETE-\u001b.txt","target":"b","stage":"check","error":"run \u202eagain"},`+
-		`{"path":"d/it's","target":"/a/","stage":"open","error":"permission denied"},{"path":".","target":"b","stage":"scan","error":"input/output error"}],`+
+		`"differences":[{"path":"clip\ufffd.mov","path_base64":"Y2xpcP8ubW92","event":"differs","trees":["B"],"reason":"content in B differs from byte 17 of 40"},`+
+		`{"path":"dir/","event":"only_in","trees":["A"],"files":1312,"bytes":48200000000},{"path":"empty/","event":"only_in","trees":["B"],"files":0,"bytes":0},`+
+		`{"path":"file\u001b[31m","event":"only_in","trees":["A"],"bytes":12},`+
+		`{"path":"t","event":"type_differs","trees":["B"],"reason":"regular file in A, fifo in B"},`+
+		`{"path":"m","event":"metadata_differs","trees":["B"],"reason":"mode 0644 in A, 0600 in B"}],`+
+		`"failures":[{"path":"SEALIFT-INCOMPLETE-\u001b.txt","directory":"b","event":"incomplete","stage":"check","error":"run \u202eagain"},`+
+		`{"path":"d/it's","directory":"/a/","event":"failed","stage":"open","error":"permission denied"},{"path":".","directory":"b","event":"failed","stage":"scan","error":"input/output error"}],`+
 		`"warnings":[],"exit_code":3}`+"\n", headless(t, r.stdout))
 	for line := range strings.Lines(compareLines + compareTrouble) {
 		assert.Contains(t, r.stderr, line, "on standard error as well")
@@ -171,9 +171,9 @@ func TestLogOfAComparison(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, 10, strings.Count(string(log), "\n"), "nothing about what is equal:\n%s", log)
 	for _, want := range []string{
-		`level=WARN msg=differs path=$'clip\377.mov' reason="content in B differs from byte 17 of 40"`, `level=WARN msg="only in" path=dir/ reason="1,312 files, 48.2 GB" trees=A`,
-		`level=ERROR msg=failed path=d/it's tree=/a/ stage=open error="permission denied"`, `level=ERROR msg=incomplete path=`,
-		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 differences=1318 errors=2 elapsed=20.5s`,
+		`level=WARN event=differs path=$'clip\377.mov' reason="content in B differs from byte 17 of 40"`, `level=WARN event=only_in path=dir/ reason="1,312 files, 48.2 GB" trees=A`,
+		`level=ERROR event=failed path=d/it's directory=/a/ stage=open error="permission denied"`, `level=ERROR event=incomplete path=`,
+		`level=INFO event=finish exit_code=3 files=20001 bytes=27123456789 differences=1318 errors=2 elapsed=20.5s`,
 	} {
 		assert.Contains(t, string(log), want)
 	}
@@ -181,7 +181,7 @@ func TestLogOfAComparison(t *testing.T) {
 	require.Equal(t, 2, r.code)
 	assert.Equal(t, "sealift: no\n", r.stderr)
 	log, _ = os.ReadFile(name) //nolint:gosec // as above
-	assert.Contains(t, string(log), "level=ERROR msg=refused error=no")
+	assert.Contains(t, string(log), "level=ERROR event=refused error=no")
 }
 
 func TestEachFlagOfCompareReachesItsOption(t *testing.T) {

@@ -14,7 +14,7 @@ type copyJSON struct {
 	ResumedFiles int64          `json:"resumed_files"`      // files that an interrupted run had copied, not read again
 	ResumedBytes int64          `json:"resumed_bytes"`      // bytes of these files, and of parts of others that were already copied
 	Reserved     *reservedJSON  `json:"reserved,omitempty"` // counts of the source; nil for a merge
-	Targets      []targetJSON   `json:"targets"`
+	Targets      []targetJSON   `json:"destinations"`
 	Failures     []failureJSON  `json:"failures"`
 	Conflicts    []conflictJSON `json:"conflicts"`
 	Warnings     []warningJSON  `json:"warnings"`
@@ -81,7 +81,7 @@ type targetJSON struct {
 	Missing   *int64         `json:"missing"`   // number of missing files; null if the source was not counted to its end
 	Conflicts int64          `json:"conflicts"` // conflicts of this destination
 	Failures  int64          `json:"failures"`  // failures that concern this destination alone
-	Lost      *string        `json:"lost"`      // reason why the destination was dropped, or null
+	Lost      *string        `json:"dropped"`   // reason why the destination was dropped, or null
 	Manifests []manifestJSON `json:"manifests"`
 
 	Generations []generationJSON `json:"generations"`            // generations of --mhl
@@ -115,9 +115,9 @@ type backupJSON struct {
 
 type conflictJSON struct {
 	nameJSON
-	Target string `json:"target"`
-	Error  string `json:"error"`
-	Hint   string `json:"hint,omitempty"`
+	whereJSON
+	Error string `json:"error"`
+	Hint  string `json:"hint,omitempty"`
 }
 
 func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
@@ -158,12 +158,12 @@ func newCopyJSON(s *engine.Summary, r *copyReporter, result outcome) copyJSON {
 			target.Missing = new(s.Total - t.Present - t.Left)
 		}
 		for _, c := range report.Conflicts {
-			if c.Target == t.Path {
+			if *c.Destination == t.Path {
 				target.Conflicts++
 			}
 		}
 		for _, f := range report.Failures {
-			if f.Target == t.Path {
+			if f.target == t.Path {
 				target.Failures++
 			}
 		}

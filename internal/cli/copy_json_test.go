@@ -51,7 +51,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     "count": 0,
     "paths": []
   },
-  "targets": [
+  "destinations": [
     {
       "path": "dst",
       "volume": {
@@ -75,7 +75,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "missing": 3,
       "conflicts": 2,
       "failures": 1,
-      "lost": null,
+      "dropped": null,
       "manifests": [
         {
           "path": "dst/SHA256SUMS",
@@ -114,7 +114,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "missing": 20007,
       "conflicts": 0,
       "failures": 1,
-      "lost": "no space left on device",
+      "dropped": "no space left on device",
       "manifests": [],
       "generations": [],
       "ignored": 0,
@@ -127,25 +127,29 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     {
       "path": "bad\ufffd",
       "path_base64": "YmFk/w==",
-      "target": "",
+      "destination": "",
+      "event": "failed",
       "stage": "read",
       "error": "input/output error"
     },
     {
       "path": "it's",
-      "target": "dst",
+      "destination": "dst",
+      "event": "failed",
       "stage": "write",
       "error": "file too large"
     },
     {
       "path": "rotten",
-      "target": "",
+      "destination": "",
+      "event": "mismatch",
       "stage": "check",
       "error": "source does not match its manifest"
     },
     {
       "path": "a b",
-      "target": "dst2",
+      "destination": "dst2",
+      "event": "destination_dropped",
       "stage": "destination",
       "error": "no space left on device"
     }
@@ -153,26 +157,26 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "conflicts": [
     {
       "path": "newer",
-      "target": "dst",
+      "destination": "dst",
       "error": "the destination is newer",
       "hint": "always"
     },
     {
       "path": "file",
-      "target": "dst",
+      "destination": "dst",
       "error": "a directory is in the way"
     }
   ],
   "warnings": [
     {
       "path": "",
-      "target": "dst",
+      "destination": "dst",
       "error": "no \u202eACLs here"
     }
   ],
   "limit": {
     "place": "destination",
-    "target": "dst",
+    "destination": "dst",
     "share": 0.917
   },
   "exit_code": 3
@@ -191,7 +195,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
 
 func TestJSONListsAreNeverNull(t *testing.T) {
 	r := command(t, succeeds, "", "copy", "--json", "a", "b")
-	if strings.Contains(strings.ReplaceAll(r.stdout, `"limit":null`, ""), "null") || !strings.Contains(r.stdout, `"targets":[]`) {
+	if strings.Contains(strings.ReplaceAll(r.stdout, `"limit":null`, ""), "null") || !strings.Contains(r.stdout, `"destinations":[]`) {
 		t.Errorf("stdout %s", r.stdout)
 	}
 }

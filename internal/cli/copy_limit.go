@@ -95,9 +95,9 @@ func thousandths(share float64) float64 { return math.Round(share*1000) / 1000 }
 
 // shareJSON is the part of its time that a copy waited for one place.
 type shareJSON struct {
-	Place  string  `json:"place"`  // source, cpu, destination or limit
-	Target string  `json:"target"` // one destination; "" for other places and for all destinations together
-	Share  float64 `json:"share"`  // part of the whole run, from 0 to 1
+	Place  string  `json:"place"`       // source, cpu, destination or limit
+	Target string  `json:"destination"` // one destination; "" for other places and for all destinations together
+	Share  float64 `json:"share"`       // part of the whole run, from 0 to 1
 }
 
 // newLimitJSON returns the place that limited the run, or nil.

@@ -158,7 +158,7 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 		_, err := time.Parse(time.RFC3339Nano, fields["time"])
 		require.NoError(t, err)
 		require.Contains(t, []string{"INFO", "WARN", "ERROR"}, fields["level"])
-		last = fields["msg"]
+		last = fields["event"]
 		if first == "" {
 			first = last
 		}

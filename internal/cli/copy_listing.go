@@ -51,22 +51,17 @@ func (r *copyReporter) list(e event.Event) {
 // verb returns the words for an action, in a dry run "would create" and so on. changes is true
 // if the action changes the destination.
 func (r *copyReporter) verb(action string) (verb string, changes bool) {
-	words, changes := changeWords[action]
-	switch {
-	case !changes:
-		return action, false
-	case r.flags.options.DryRun:
-		return words.would, true
+	would, changes := changeWords[action]
+	if changes && r.flags.options.DryRun {
+		return would, true
 	}
-	return words.done, true
+	return action, changes
 }
 
-// changeWords has the words for the actions that change the destination.
-var changeWords = map[string]struct{ done, would string }{
-	"created":  {"created", "would create"},
-	"replaced": {"replaced", "would replace"},
-	"linked":   {"linked", "would link"},
-	"metadata": {"updated metadata of", "would update metadata of"},
+// changeWords has the actions that change the destination, with their words in a dry run.
+var changeWords = map[string]string{
+	"created": "would create", "replaced": "would replace", "linked": "would link",
+	"metadata updated": "would update metadata of",
 }
 
 // logAction logs the action for an entry at a destination.

@@ -28,7 +28,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 	o.Report(event.Event{Kind: event.Copied, Path: "a b", Entry: fsys.Regular, Digests: hash.Digests{{1, 2}}, Action: "created", Bytes: 5})
 	o.Report(event.Event{Kind: event.Copied, Path: "sub/\x1b[2J", Entry: fsys.Regular, Action: "replaced", Reason: "size \u202ediffers", Bytes: 7})
 	o.Report(event.Event{Kind: event.Skipped, Path: "old", Action: "up to date"})
-	o.Report(event.Event{Kind: event.Skipped, Path: "touched", Entry: fsys.Directory, Action: "metadata", Reason: "mode"})
+	o.Report(event.Event{Kind: event.Skipped, Path: "touched", Entry: fsys.Directory, Action: "metadata updated", Reason: "mode"})
 	o.Report(event.Event{Kind: event.Warning, Target: "dst", Err: errors.New("no \u202eACLs here")})
 	o.Report(event.Event{Kind: event.Conflict, Path: "newer", Target: "dst", Err: errors.New("the destination is newer"), Hint: "always"})
 	o.Report(event.Event{Kind: event.Conflict, Path: "file", Target: "dst", Err: errors.New("a directory is in the way")})
@@ -81,13 +81,13 @@ func TestMessagesOfCopyFollowTheFlags(t *testing.T) {
 
 // The listing is in path order. Only -vv lists entries that did not change.
 func TestListingOfCopy(t *testing.T) {
-	const changes = "created 'a b'\nreplaced $'sub/\\x1b[2J': size \\u202ediffers\nupdated metadata of 'touched': mode\n"
+	const changes = "created 'a b'\nreplaced $'sub/\\x1b[2J': size \\u202ediffers\nmetadata updated 'touched': mode\n"
 	for flags, want := range map[string]string{
 		"-v":    changes,
 		"-n -v": "would create 'a b'\nwould replace $'sub/\\x1b[2J': size \\u202ediffers\nwould update metadata of 'touched': mode\n",
 		"-vv": "created 'a b'\nfailed $'bad\\377'\nconflict 'file' (in 'dst'): a directory is in the way\nfailed $'it\\'s' (in 'dst')\n" +
 			"conflict 'newer' (in 'dst'): the destination is newer\nup to date 'old'\nfailed 'rotten'\n" +
-			"replaced $'sub/\\x1b[2J': size \\u202ediffers\nupdated metadata of 'touched': mode\n",
+			"replaced $'sub/\\x1b[2J': size \\u202ediffers\nmetadata updated 'touched': mode\n",
 	} {
 		r := command(t, eventful, "", append(strings.Fields("copy "+flags), "src", "dst", "-o", "dst2")...)
 		if r.code != 3 || !strings.HasPrefix(r.stdout, want) || strings.Count(r.stdout, "\nupdated") > 1 {
@@ -265,22 +265,22 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 	lines := strings.Split(strings.TrimSuffix(string(log), "\n"), "\n")
 	want := []string{
 		"earlier",
-		`level=INFO msg=start source=src dry_run=false`,
-		`level=INFO msg=destination destination=dst`,
-		`level=INFO msg=destination destination=dst2`,
-		`level=INFO msg=created path="a b" bytes=5 sha256=0102`,
-		`level=INFO msg=replaced path=$'sub/\x1b[2J' bytes=7 reason="size \\u202ediffers"`,
-		`level=INFO msg="up to date" path=old bytes=0`,
-		`level=INFO msg=metadata path=touched bytes=0 reason=mode`,
-		`level=WARN msg=warning destination=dst error="no \\u202eACLs here"`,
-		`level=WARN msg=conflict path=newer destination=dst error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
-		`level=WARN msg=conflict path=file destination=dst error="a directory is in the way" hint="no policy replaces it; move it away"`,
-		`level=ERROR msg=failed path=$'bad\377' stage=read error="input/output error"`,
-		`level=ERROR msg=failed path=it's destination=dst stage=write error="file too large"`,
-		`level=ERROR msg=mismatch path=rotten stage=check error="source does not match its manifest"`,
-		`level=ERROR msg="destination dropped" path="a b" destination=dst2 error="no space left on device"`,
-		`level=INFO msg=limit destination=dst place=destination share=0.917`,
-		`level=INFO msg=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
+		`level=INFO event=start source=src dry_run=false`,
+		`level=INFO event=destination destination=dst`,
+		`level=INFO event=destination destination=dst2`,
+		`level=INFO event=created path="a b" bytes=5 sha256=0102`,
+		`level=INFO event=replaced path=$'sub/\x1b[2J' bytes=7 reason="size \\u202ediffers"`,
+		`level=INFO event=up_to_date path=old bytes=0`,
+		`level=INFO event=metadata_updated path=touched bytes=0 reason=mode`,
+		`level=WARN event=warning destination=dst error="no \\u202eACLs here"`,
+		`level=WARN event=conflict path=newer destination=dst error="the destination is newer" hint="--overwrite-policy=always would replace it"`,
+		`level=WARN event=conflict path=file destination=dst error="a directory is in the way" hint="no policy replaces it; move it away"`,
+		`level=ERROR event=failed path=$'bad\377' stage=read error="input/output error"`,
+		`level=ERROR event=failed path=it's destination=dst stage=write error="file too large"`,
+		`level=ERROR event=mismatch path=rotten stage=check error="source does not match its manifest"`,
+		`level=ERROR event=destination_dropped path="a b" destination=dst2 error="no space left on device"`,
+		`level=INFO event=limit destination=dst place=destination share=0.917`,
+		`level=INFO event=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), log)

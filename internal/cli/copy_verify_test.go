@@ -91,7 +91,7 @@ func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 	r := command(t, run, "", "copy", "--json", "-q", "a", "b")
 	var report struct {
 		Counts   struct{ Errors, Mismatches int }
-		Failures []struct{ Path, Target, Stage, Error string }
+		Failures []struct{ Path, Destination, Stage, Error string }
 		ExitCode int `json:"exit_code"`
 	}
 	if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
@@ -100,7 +100,7 @@ func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 	if r.code != 3 || report.ExitCode != 3 || report.Counts.Mismatches != 3 || report.Counts.Errors != 1 || len(report.Failures) != 4 {
 		t.Errorf("exit code %d, %s", r.code, r.stdout)
 	}
-	if f := report.Failures[0]; f.Path != "m0" || f.Target != "b" || f.Stage != "verify" || f.Error != "what was read back differs" {
+	if f := report.Failures[0]; f.Path != "m0" || f.Destination != "b" || f.Stage != "verify" || f.Error != "what was read back differs" {
 		t.Errorf("%+v", f)
 	}
 	if want := "sealift: 'm0' (to 'b'): verify: what was read back differs\n"; !strings.HasPrefix(r.stderr, want) {

@@ -314,8 +314,8 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 	want := `{"schema":1,"apparent":true,"paths":[` +
 		`{"path":"d","kind":"directory","bytes":1536000,"entries":[{"path":"d/e\n","kind":"directory","bytes":4096,"depth":1}]},` +
 		`{"path":"\ufffd","path_base64":"/w==","kind":"regular file","bytes":731,"entries":[]}],"total":1536731,"left_out":0,"failures":[` +
-		`{"path":"d/it's","target":"","stage":"scan","error":"permission \u202edenied"},` +
-		`{"path":"gone","target":"","stage":"scan","error":"no such file or directory"}],"warnings":[],"exit_code":1}` + "\n"
+		`{"path":"d/it's","event":"failed","stage":"scan","error":"permission \u202edenied"},` +
+		`{"path":"gone","event":"failed","stage":"scan","error":"no such file or directory"}],"warnings":[],"exit_code":1}` + "\n"
 	if r.code != 1 || headless(t, r.stdout) != want {
 		t.Errorf("exit code %d\n got %s\nwant %s", r.code, r.stdout, want)
 	}

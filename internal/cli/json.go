@@ -9,6 +9,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
 	"github.com/seed65876f4f/sealift/internal/failure"
 )
 
@@ -31,25 +33,60 @@ func newNameJSON(name string) nameJSON {
 	return n
 }
 
+// whereJSON is the destination or the directory of a failure; "" if it concerns none or all. Commands
+// without either have nil.
+type whereJSON struct {
+	Destination *string `json:"destination,omitempty"` // for commands that write destinations
+	Directory   *string `json:"directory,omitempty"`   // for commands that read directories
+}
+
+// whereKey is the key of the destination or directory of a failure in JSON and in the log; "" if the
+// command has neither.
+func whereKey(cmd *cobra.Command) string {
+	switch cmd.Name() {
+	case "copy", "plan", "run", "merge":
+		return "destination"
+	case "verify", "compare":
+		return "directory"
+	}
+	return ""
+}
+
+// where returns the destination or directory of a failure for JSON.
+func (r *reporter) where(target string) whereJSON {
+	switch whereKey(r.cmd) {
+	case "destination":
+		return whereJSON{Destination: &target}
+	case "directory":
+		return whereJSON{Directory: &target}
+	}
+	return whereJSON{}
+}
+
 // failureJSON is a failure or a mismatch. If a directory has several manifests, verify also
 // names the one that lists the file.
 type failureJSON struct {
 	nameJSON
-	Target    string `json:"target"` // name of the destination; "" for a failure of the source
+	whereJSON
+	Event     string `json:"event"` // the event of the log
 	Stage     string `json:"stage"`
 	Error     string `json:"error"`
 	Manifest  string `json:"manifest,omitempty"`
 	Algorithm string `json:"algorithm,omitempty"`
+
+	target string // value of whereJSON
 }
 
-func newFailureJSON(path, target string, stage failure.Stage, text string) failureJSON {
-	return failureJSON{nameJSON: newNameJSON(pathOrDot(path)), Target: target, Stage: string(stage), Error: text}
+func (r *reporter) newFailureJSON(event, path, target string, stage failure.Stage, text string) failureJSON {
+	return failureJSON{
+		nameJSON: newNameJSON(pathOrDot(path)), whereJSON: r.where(target), Event: event, Stage: string(stage), Error: text, target: target,
+	}
 }
 
 type warningJSON struct {
 	nameJSON
-	Target string `json:"target"`
-	Error  string `json:"error"`
+	whereJSON
+	Error string `json:"error"`
 }
 
 // list returns a copy that is never nil, so that an empty list is [] in JSON and not null.

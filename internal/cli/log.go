@@ -39,6 +39,7 @@ type fileLog struct {
 	file   *logWriter
 	out    checkedWriter
 	logger *slog.Logger
+	where  string // key of a destination or directory
 }
 
 // Types of attribute values that need quoting.
@@ -73,7 +74,7 @@ func (w *logWriter) Close() error {
 }
 
 // openLog opens the log for appending, and creates it. If name is empty, it returns nil.
-func openLog(ctx context.Context, name string, format logFormat) (*fileLog, error) {
+func openLog(ctx context.Context, name string, format logFormat, where string) (*fileLog, error) {
 	if name == "" {
 		return nil, nil //nolint:nilnil // a nil *fileLog logs nothing
 	}
@@ -83,7 +84,7 @@ func openLog(ctx context.Context, name string, format logFormat) (*fileLog, erro
 	}
 	w := &logWriter{File: f, ctx: ctx}
 	w.release = context.AfterFunc(ctx, w.limit)
-	l := &fileLog{file: w, out: checkedWriter{w: w}}
+	l := &fileLog{file: w, out: checkedWriter{w: w}, where: where}
 	var handler slog.Handler = slog.NewTextHandler(&l.out, &slog.HandlerOptions{ReplaceAttr: textAttr})
 	if format == logJSON {
 		handler = slog.NewJSONHandler(asciiWriter{&l.out}, &slog.HandlerOptions{ReplaceAttr: jsonAttr}).
@@ -93,8 +94,17 @@ func openLog(ctx context.Context, name string, format logFormat) (*fileLog, erro
 	return l, nil
 }
 
+// eventAttr returns the attribute with the event, which is one word.
+func eventAttr(a slog.Attr) slog.Attr { return slog.String("event", oneWord(a.Value.String())) }
+
+// oneWord returns words for people as one word for programs: "up to date" is "up_to_date".
+func oneWord(words string) string { return strings.ReplaceAll(words, " ", "_") }
+
 // textAttr converts an attribute for the text format.
 func textAttr(_ []string, a slog.Attr) slog.Attr {
+	if a.Key == slog.MessageKey {
+		return eventAttr(a)
+	}
 	switch v := a.Value.Any().(type) {
 	case loggedName:
 		a.Value = slog.StringValue(quote.Plain(string(v)))
@@ -114,11 +124,8 @@ func textAttr(_ []string, a slog.Attr) slog.Attr {
 
 // jsonAttr converts an attribute for the JSON format, which has the field names of --json.
 func jsonAttr(_ []string, a slog.Attr) slog.Attr {
-	switch a.Key {
-	case slog.MessageKey:
-		return slog.String("event", strings.ReplaceAll(a.Value.String(), " ", "_"))
-	case "destination", "dir", "tree":
-		a.Key = "target"
+	if a.Key == slog.MessageKey {
+		return eventAttr(a)
 	}
 	switch v := a.Value.Any().(type) {
 	case loggedName:
@@ -170,7 +177,7 @@ func (l *fileLog) line(level slog.Level, event, path, target string, attrs ...an
 		about = append(about, "path", loggedName(path))
 	}
 	if target != "" {
-		about = append(about, "destination", loggedName(target))
+		about = append(about, l.where, loggedName(target))
 	}
 	l.logger.Log(context.Background(), level, event, append(about, attrs...)...)
 }

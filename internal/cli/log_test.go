@@ -37,19 +37,19 @@ func TestEachLineOfAJSONLogIsAnObject(t *testing.T) {
 	run := func(args ...string) { command(t, eventful, "", args...) }
 	require.Equal(t, []string{
 		`{"level":"INFO","event":"start","schema":1,"source":"s\u00e9","dry_run":false}`,
-		`{"level":"INFO","event":"destination","schema":1,"target":"dst"}`,
-		`{"level":"INFO","event":"destination","schema":1,"target":"dst2"}`,
+		`{"level":"INFO","event":"destination","schema":1,"destination":"dst"}`,
+		`{"level":"INFO","event":"destination","schema":1,"destination":"dst2"}`,
 		`{"level":"INFO","event":"created","schema":1,"path":"a b","bytes":5,"digests":[{"algorithm":"sha256","digest":"0102"}]}`,
 		`{"level":"INFO","event":"replaced","schema":1,"path":"sub/\u001b[2J","bytes":7,"reason":"size \u202ediffers"}`,
 		`{"level":"INFO","event":"up_to_date","schema":1,"path":"old","bytes":0}`,
-		`{"level":"INFO","event":"metadata","schema":1,"path":"touched","bytes":0,"reason":"mode"}`,
-		`{"level":"WARN","event":"warning","schema":1,"target":"dst","error":"no \u202eACLs here"}`,
-		`{"level":"WARN","event":"conflict","schema":1,"path":"newer","target":"dst","error":"the destination is newer","hint":"--overwrite-policy=always would replace it"}`,
-		`{"level":"WARN","event":"conflict","schema":1,"path":"file","target":"dst","error":"a directory is in the way","hint":"no policy replaces it; move it away"}`,
+		`{"level":"INFO","event":"metadata_updated","schema":1,"path":"touched","bytes":0,"reason":"mode"}`,
+		`{"level":"WARN","event":"warning","schema":1,"destination":"dst","error":"no \u202eACLs here"}`,
+		`{"level":"WARN","event":"conflict","schema":1,"path":"newer","destination":"dst","error":"the destination is newer","hint":"--overwrite-policy=always would replace it"}`,
+		`{"level":"WARN","event":"conflict","schema":1,"path":"file","destination":"dst","error":"a directory is in the way","hint":"no policy replaces it; move it away"}`,
 		`{"level":"ERROR","event":"failed","schema":1,"path":"bad\ufffd","path_base64":"YmFk/w==","stage":"read","error":"input/output error"}`,
-		`{"level":"ERROR","event":"failed","schema":1,"path":"it's","target":"dst","stage":"write","error":"file too large"}`,
+		`{"level":"ERROR","event":"failed","schema":1,"path":"it's","destination":"dst","stage":"write","error":"file too large"}`,
 		`{"level":"ERROR","event":"mismatch","schema":1,"path":"rotten","stage":"check","error":"source does not match its manifest"}`,
-		`{"level":"ERROR","event":"destination_dropped","schema":1,"path":"a b","target":"dst2","error":"no space left on device"}`,
+		`{"level":"ERROR","event":"destination_dropped","schema":1,"path":"a b","destination":"dst2","error":"no space left on device"}`,
 	}, logged(t, run, "copy -q --log-format json s\u00e9 dst -o dst2")[:14])
 }
 
@@ -70,14 +70,14 @@ func TestTheLogOfEveryCommand(t *testing.T) {
 			o.Report(stream.Event{Err: bad})
 			return &stream.Summary{Bytes: 5, Elapsed: time.Second}, nil
 		}}, []string{
-			`level=ERROR msg=failed path=a stage=read error="input/output error"`,
-			`level=INFO msg=finish exit_code=1 bytes=5 elapsed=1s`,
+			`level=ERROR event=failed path=a stage=read error="input/output error"`,
+			`level=INFO event=finish exit_code=1 bytes=5 elapsed=1s`,
 		}},
 		"verify --log-format=json t": {runs{verify: func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 			o.Report(verify.Result{Verdict: verify.Mismatch, Path: "f", Dir: "t", Manifest: "t/MD5SUMS"})
 			return &verify.Summary{Files: 1, Mismatches: 1, Elapsed: 1500 * time.Millisecond}, nil
 		}}, []string{
-			`{"level":"ERROR","event":"failed","schema":1,"path":"f","target":"t","manifest":"t/MD5SUMS","error":"mismatch"}`,
+			`{"level":"ERROR","event":"mismatch","schema":1,"path":"f","directory":"t","manifest":"t/MD5SUMS","error":"mismatch"}`,
 			`{"level":"INFO","event":"finish","schema":1,"exit_code":3,"files":1,"bytes":0,"matches":0,"mismatches":1,"missing":0,"elapsed":1.5}`,
 		}},
 		"compare --log-format=json a b": {runs{compare: func(_ context.Context, o *compare.Options, _ *counters.Set) (*compare.Summary, error) {

@@ -39,7 +39,7 @@ type shardJSON struct {
 // finished.
 type shardStateJSON struct {
 	Index      int    `json:"index"`
-	State      string `json:"state"` // of shard.State
+	State      string `json:"state"` // of shard.State, with _ for a space
 	Attempts   int    `json:"attempts"`
 	Failures   int64  `json:"failures"`
 	Mismatches int64  `json:"mismatches"`
@@ -55,7 +55,7 @@ type shardStateJSON struct {
 }
 
 func newShardStateJSON(index int, s shard.Report, r *engine.ShardResult) shardStateJSON {
-	j := shardStateJSON{Index: index, State: s.State.String(), Attempts: s.Attempts}
+	j := shardStateJSON{Index: index, State: oneWord(s.State.String()), Attempts: s.Attempts}
 	if f := s.Finished; f != nil {
 		j.Failures, j.Mismatches, j.Conflicts = f.Failures, f.Mismatches, f.Conflicts
 	}

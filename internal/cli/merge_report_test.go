@@ -55,7 +55,7 @@ func TestReportOfAMergeShowsItsShards(t *testing.T) {
 	require.Zero(t, code)
 	page = readPage(t, file)
 	paths = sameNumbers(t, page, stdout)
-	require.Subset(t, paths, []string{"counts.files", "bytes", "targets.0.manifests.0.lines"})
+	require.Subset(t, paths, []string{"counts.files", "bytes", "destinations.0.manifests.0.lines"})
 	require.Contains(t, page, "Sealift report: merge,")
 	require.Contains(t, page, "Source and destinations")
 	require.Contains(t, page, "<dt>written</dt><dd>600 kB (600,000 bytes)</dd>")

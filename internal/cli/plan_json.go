@@ -12,7 +12,7 @@ import (
 type planJSON struct {
 	headJSON
 	Source      nameJSON      `json:"source"`
-	Targets     []nameJSON    `json:"targets"`
+	Targets     []nameJSON    `json:"destinations"`
 	Plan        nameJSON      `json:"plan"`
 	ID          *string       `json:"id"`          // null if no plan was written
 	Shards      int           `json:"shards"`      // number of shards

@@ -104,12 +104,6 @@ func (f *copyFlags) usedFiles(o *engine.Options) usedFiles {
 	return used
 }
 
-// copyResults has the report's words for the outcomes of entries.
-var copyResults = map[string]string{
-	"created": "created", "replaced": "replaced", "linked": "linked", "metadata": "metadata updated",
-	"up to date": "up to date", "kept": "kept", "conflict": "conflict", "": "not copied",
-}
-
 // each is engine.Options.Each.
 func (p *copyPage) each(e *event.Entry) {
 	if e.Kind == fsys.Directory {
@@ -120,7 +114,7 @@ func (p *copyPage) each(e *event.Entry) {
 		f.Digests = append(f.Digests, d)
 	}
 	for i, outcome := range e.Outcomes {
-		f.Results = append(f.Results, copyResults[outcome])
+		f.Results = append(f.Results, cmp.Or(outcome, "not copied"))
 		if e.Kind == fsys.Regular && (outcome == "created" || outcome == "replaced") {
 			p.bytes[i] += e.Size
 		}
@@ -216,16 +210,16 @@ func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary
 			facts = append(facts, report.Fact{Label: "rate", Text: speed.String()})
 		}
 	}
-	facts = append(facts, entryFacts(t.Counts, fmt.Sprintf("targets.%d.counts.", i))...)
+	facts = append(facts, entryFacts(t.Counts, fmt.Sprintf("destinations.%d.counts.", i))...)
 	generations := 0
 	for k, m := range t.Manifests { // generations are at the end of the list
 		fact := report.Fact{
 			Label: "manifest", Text: quote.Name(m.Path) + ", " + lines(m),
-			Key: fmt.Sprintf("targets.%d.manifests.%d.lines", i, k), Value: fmt.Sprint(m.Lines),
+			Key: fmt.Sprintf("destinations.%d.manifests.%d.lines", i, k), Value: fmt.Sprint(m.Lines),
 		}
 		if m.Generation {
 			fact.Label, fact.Text = "generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file")
-			fact.Key = fmt.Sprintf("targets.%d.generations.%d.files", i, generations)
+			fact.Key = fmt.Sprintf("destinations.%d.generations.%d.files", i, generations)
 			generations++
 		}
 		facts = append(facts, fact)

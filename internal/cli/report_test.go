@@ -98,7 +98,7 @@ func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
 	require.Equal(t, 4, code)
 	text := readPage(t, page)
 	paths := sameNumbers(t, text, stdout)
-	require.Subset(t, paths, []string{"counts.files", "counts.conflicts", "bytes", "rate", "seconds", "exit_code", "targets.0.counts.created", "targets.1.manifests.0.lines"})
+	require.Subset(t, paths, []string{"counts.files", "counts.conflicts", "bytes", "rate", "seconds", "exit_code", "destinations.0.counts.created", "destinations.1.manifests.0.lines"})
 	require.Contains(t, text, `<h1><span aria-hidden="true">✗</span> NOT COMPLETE: 1 conflict left alone</h1>`)
 	require.Contains(t, text, `1: created, 2: conflict`)
 	require.Contains(t, text, `<span class="bad-text">1 conflict</span> at <bdi class="name">`)

@@ -105,7 +105,7 @@ func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter,
 	if err := f.refuseOutputs(used); err != nil {
 		return nil, err
 	}
-	log, err := openLog(cmd.Context(), f.logFile, f.logFormat)
+	log, err := openLog(cmd.Context(), f.logFile, f.logFormat, whereKey(cmd))
 	if err != nil {
 		return nil, usagef("%s", logError(err))
 	}
@@ -148,7 +148,7 @@ func (r *reporter) warningAt(where, path, target string, err error) {
 	}
 	r.page.problem(report.Problem{Kind: "warning", Path: path, Target: target, Cause: errorText(err)})
 	r.keep(func() {
-		r.mu.warnings = append(r.mu.warnings, warningJSON{newNameJSON(path), target, errorText(err)})
+		r.mu.warnings = append(r.mu.warnings, warningJSON{newNameJSON(path), r.where(target), errorText(err)})
 	})
 }
 
@@ -178,7 +178,7 @@ func (r *reporter) problem(print func(message, string), count *int64, title, pat
 	}
 	r.log.line(slog.LevelError, title, path, target, "stage", string(stage), "error", loggedText(errorText(err)))
 	print(message{target, stage, quotedError(err)}, text)
-	r.record(count, newFailureJSON(path, target, stage, errorText(err)))
+	r.record(count, r.newFailureJSON(title, path, target, stage, errorText(err)))
 }
 
 // record increments count, and adds a failure to the JSON output and the HTML report. Because
@@ -188,7 +188,7 @@ func (r *reporter) record(count *int64, f failureJSON) {
 	if count == &r.mu.mismatches {
 		kind = "mismatch"
 	}
-	r.page.problem(report.Problem{Kind: kind, Path: f.Path, Target: f.Target, Cause: cause(failure.Stage(f.Stage), f.Error)})
+	r.page.problem(report.Problem{Kind: kind, Path: f.Path, Target: f.target, Cause: cause(failure.Stage(f.Stage), f.Error)})
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*count++

@@ -19,12 +19,12 @@ type runJSON struct {
 // shardRunJSON is the result of one shard.
 type shardRunJSON struct {
 	Index  int        `json:"index"`
-	State  string     `json:"state"` // "finished", "finished before", "finished by another task", "merged before" or "not finished"
+	State  string     `json:"state"` // "finished", "finished_before", "finished_by_another_task", "merged_before" or "not_finished"
 	Counts countsJSON `json:"counts"`
 	amountJSON
 	ResumedFiles int64                `json:"resumed_files"`
 	ResumedBytes int64                `json:"resumed_bytes"`
-	Targets      []shardRunTargetJSON `json:"targets"` // empty if the shard was not begun
+	Targets      []shardRunTargetJSON `json:"destinations"` // empty if the shard was not begun
 }
 
 // shardRunTargetJSON is the result of one shard at one destination.
@@ -33,7 +33,7 @@ type shardRunTargetJSON struct {
 	Counts entriesJSON `json:"counts"`
 	copiedJSON
 	Present  int64   `json:"present"`
-	Lost     *string `json:"lost"` // why the destination was dropped, or null
+	Lost     *string `json:"dropped"` // why the destination was dropped, or null
 	Verified int64   `json:"verified"`
 	Cached   int64   `json:"verified_through_cache"`
 }
@@ -46,14 +46,14 @@ func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) run
 		Failures: list(r.mu.failures), Conflicts: list(r.mu.conflicts), Warnings: list(r.mu.warnings), ExitCode: result.code(),
 	}
 	for _, s := range all.shards {
-		state := "not finished"
+		state := "not_finished"
 		switch {
 		case s.merged:
-			state = "merged before"
+			state = "merged_before"
 		case s.before != nil:
-			state = "finished before"
+			state = "finished_before"
 		case s.other != nil:
-			state = "finished by another task"
+			state = "finished_by_another_task"
 		case s.finished:
 			state = "finished"
 		}

@@ -58,7 +58,7 @@ func TestShardThatAnotherTaskHasFinished(t *testing.T) {
 	run = takenOver(shard.ErrSuperseded, engine.RunShard)
 	code, stdout, _ = runTakenOver(t, run, "--json", plan, "--shard", "2")
 	require.Equal(t, 4, code, stdout)
-	require.Contains(t, stdout, `"state":"finished by another task"`)
+	require.Contains(t, stdout, `"state":"finished_by_another_task"`)
 	require.Contains(t, stdout, `"exit_code":4`)
 }
 

@@ -221,7 +221,7 @@ func TestStreamReportsInJSON(t *testing.T) {
 	require.Equal(t, `{"schema":1,"complete":true,"bytes":7,"seconds":2,"rate":4,"in":{"full_records":3,"partial_records":1},`+
 		`"outputs":[{"path":"b","full_records":3,"partial_records":1,"bytes":7},{"path":"c\ufffd","path_base64":"Y/8=","full_records":0,"partial_records":0,"bytes":0}],`+
 		`"digests":[{"algorithm":"sha256","digest":"0102"}],"manifest":{"path":"m","lines":5,"dropped":2},`+
-		`"failures":[{"path":"c","target":"","stage":"write","error":"full"}],"warnings":[{"path":"","target":"","error":"slow"}],"exit_code":1}`+"\n", r.stdout)
+		`"failures":[{"path":"c","event":"failed","stage":"write","error":"full"}],"warnings":[{"path":"","error":"slow"}],"exit_code":1}`+"\n", r.stdout)
 
 	for _, line := range []string{"--json a", "--json", "--json a b -"} {
 		r := streamCommand(t, run, strings.Fields(line)...)

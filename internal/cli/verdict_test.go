@@ -132,8 +132,8 @@ func TestEqualFailuresAreGroupedAfterTheTenth(t *testing.T) {
 	require.Contains(t, r.stdout, `"path":"g1010"`)
 	text, err := os.ReadFile(log)
 	require.NoError(t, err)
-	require.Equal(t, 22, strings.Count(string(text), "msg=failed"))
-	require.Equal(t, 1011, strings.Count(string(text), "msg=conflict"))
+	require.Equal(t, 22, strings.Count(string(text), "event=failed"))
+	require.Equal(t, 1011, strings.Count(string(text), "event=conflict"))
 }
 
 // Kinds of failures beyond those that are counted are printed.

@@ -72,28 +72,28 @@ func (r *verifyReporter) result(v verify.Result) {
 		r.line(name, "OK")
 	case verify.Mismatch:
 		r.line(name, "FAILED")
-		r.recordResult(&r.mu.mismatches, v, "mismatch")
+		r.recordResult(&r.mu.mismatches, "mismatch", v, "mismatch")
 	case verify.Missing:
 		r.line(name, "MISSING")
-		r.recordResult(&r.mu.mismatches, v, "missing")
+		r.recordResult(&r.mu.mismatches, "missing", v, "missing")
 	case verify.Unreadable:
-		r.trouble(&r.mu.errors, name, "verify: ", v)
+		r.trouble(&r.mu.errors, "failed", name, "verify: ", v)
 		r.textLine(name, "FAILED open or read")
 	case verify.Incomplete:
-		r.trouble(&r.mu.mismatches, name, "", v)
+		r.trouble(&r.mu.mismatches, "incomplete", name, "", v)
 		r.textLine(name, "INCOMPLETE")
 	case verify.Invalid:
-		r.trouble(&r.mu.mismatches, name, "", v)
+		r.trouble(&r.mu.mismatches, "invalid", name, "", v)
 		r.textLine(name, "INVALID")
 	case verify.Unlisted:
 		r.line(name, "UNLISTED")
 		r.page.problem(report.Problem{Kind: "unlisted file", Path: v.Path, Target: v.Dir, Cause: "no manifest lists it"})
-		r.log.line(slog.LevelWarn, "unlisted", v.Path, "", "dir", loggedName(v.Dir))
+		r.log.line(slog.LevelWarn, "unlisted", v.Path, v.Dir)
 		r.keep(func() { r.mu.unlisted = append(r.mu.unlisted, unlistedJSON{newNameJSON(v.Path), v.Dir}) })
 	case verify.Warning:
 		r.warningAt(quoted(name), v.Path, v.Dir, v.Err)
 	case verify.Failure:
-		r.trouble(&r.mu.errors, name, "", v)
+		r.trouble(&r.mu.errors, "failed", name, "", v)
 	}
 }
 
@@ -141,18 +141,18 @@ func (r *verifyReporter) textLine(name, verdict string) {
 }
 
 // trouble prints the cause of a result that is neither a match nor a mismatch, and records it.
-func (r *verifyReporter) trouble(count *int64, name, stage string, v verify.Result) {
+func (r *verifyReporter) trouble(count *int64, event, name, stage string, v verify.Result) {
 	if name = quoted(name); name != "" {
 		name += ": "
 	}
 	r.print(name + stage + quotedError(v.Err))
-	r.recordResult(count, v, errorText(v.Err))
+	r.recordResult(count, event, v, errorText(v.Err))
 }
 
 // recordResult logs a failed line of a manifest, and calls record.
-func (r *verifyReporter) recordResult(count *int64, v verify.Result, text string) {
-	r.log.line(slog.LevelError, "failed", v.Path, "", "dir", loggedName(v.Dir), "manifest", loggedName(v.Manifest), "error", loggedText(text))
-	f := newFailureJSON(v.Path, v.Dir, failure.StageVerify, text)
+func (r *verifyReporter) recordResult(count *int64, event string, v verify.Result, text string) {
+	r.log.line(slog.LevelError, event, v.Path, v.Dir, "manifest", loggedName(v.Manifest), "error", loggedText(text))
+	f := r.newFailureJSON(event, v.Path, v.Dir, failure.StageVerify, text)
 	f.Manifest, f.Algorithm = v.Manifest, string(v.Algorithm)
 	r.record(count, f)
 }
@@ -294,14 +294,14 @@ type verifyCountsJSON struct {
 
 type verifyManifestJSON struct {
 	nameJSON
-	Target    string `json:"target"`    // directory that was checked against it
+	Directory string `json:"directory"` // directory that was checked against it
 	Algorithm string `json:"algorithm"` // name of the algorithm; "" if each line names its own
 	Lines     int64  `json:"lines"`
 }
 
 type unlistedJSON struct {
 	nameJSON
-	Target string `json:"target"`
+	Directory string `json:"directory"`
 }
 
 func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
@@ -336,7 +336,7 @@ func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
 		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
 	}
 	for i := range report.Failures {
-		if f := &report.Failures[i]; manifests[f.Target] <= 1 {
+		if f := &report.Failures[i]; manifests[f.target] <= 1 {
 			f.Manifest, f.Algorithm = "", ""
 		}
 	}

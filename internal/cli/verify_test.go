@@ -203,14 +203,14 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
   "manifests": [
     {
       "path": "dir/SHA256SUMS",
-      "target": "dir",
+      "directory": "dir",
       "algorithm": "sha256",
       "lines": 20003
     },
     {
       "path": "dir/x\ufffd.sha256",
       "path_base64": "ZGlyL3j/LnNoYTI1Ng==",
-      "target": "dir",
+      "directory": "dir",
       "algorithm": "",
       "lines": 1
     }
@@ -219,7 +219,8 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
     {
       "path": "bad\ufffd",
       "path_base64": "YmFk/w==",
-      "target": "dir",
+      "directory": "dir",
+      "event": "mismatch",
       "stage": "verify",
       "error": "mismatch",
       "manifest": "dir/SHA256SUMS",
@@ -227,7 +228,8 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
     },
     {
       "path": "../\u001b[2J",
-      "target": "dir",
+      "directory": "dir",
+      "event": "missing",
       "stage": "verify",
       "error": "missing",
       "manifest": "dir/SHA256SUMS",
@@ -235,7 +237,8 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
     },
     {
       "path": "it's",
-      "target": "dir",
+      "directory": "dir",
+      "event": "failed",
       "stage": "verify",
       "error": "permission denied",
       "manifest": "dir/SHA256SUMS",
@@ -243,7 +246,8 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
     },
     {
       "path": ".",
-      "target": "dir",
+      "directory": "dir",
+      "event": "failed",
       "stage": "verify",
       "error": "the directory was moved",
       "manifest": "dir/SHA256SUMS",
@@ -251,7 +255,8 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
     },
     {
       "path": "SEALIFT-INCOMPLETE-\u001b.txt",
-      "target": "dir",
+      "directory": "dir",
+      "event": "incomplete",
       "stage": "verify",
       "error": "run \u202eagain",
       "manifest": "dir/SHA256SUMS",
@@ -261,13 +266,13 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
   "unlisted": [
     {
       "path": "new",
-      "target": "dir"
+      "directory": "dir"
     }
   ],
   "warnings": [
     {
       "path": "SHA256SUMS",
-      "target": "dir",
+      "directory": "dir",
       "error": "2 lines are \u202eimproperly formatted"
     }
   ],
@@ -334,8 +339,8 @@ func TestJSONNamesTheManifestOnlyIfThereAreSeveral(t *testing.T) {
 		return s, nil
 	}
 	r := verifyCommand(t, run, "", "--json", "x", "y")
-	const want = `"failures":[{"path":"a","target":"x","stage":"verify","error":"mismatch"},` +
-		`{"path":"a","target":"y","stage":"verify","error":"mismatch","manifest":"y/MD5SUMS","algorithm":"md5"}]`
+	const want = `"failures":[{"path":"a","directory":"x","event":"mismatch","stage":"verify","error":"mismatch"},` +
+		`{"path":"a","directory":"y","event":"mismatch","stage":"verify","error":"mismatch","manifest":"y/MD5SUMS","algorithm":"md5"}]`
 	if !strings.Contains(r.stdout, want) {
 		t.Errorf("stdout %s", r.stdout)
 	}

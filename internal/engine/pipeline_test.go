@@ -260,7 +260,7 @@ func TestSyncFileSyncsUpdatedMetadata(t *testing.T) {
 		o := stopClock(options(src, dst))
 		o.Sync = dest.SyncFile
 		o.Hashes = nil // whether a file is as old as its manifest does not matter
-		o.Report = func(e event.Event) { refreshed = refreshed || e.Action == "metadata" }
+		o.Report = func(e event.Event) { refreshed = refreshed || e.Action == "metadata updated" }
 		o.FS = sys
 		_, err := Run(t.Context(), &o, &counters.Set{})
 		require.NoError(t, err)

@@ -167,7 +167,7 @@ var outcomeNames = [...]string{
 	outReplaced:  "replaced",
 	outLinked:    "linked",
 	outUpToDate:  "up to date",
-	outRefreshed: "metadata",
+	outRefreshed: "metadata updated",
 	outOwn:       "",
 	outLeft:      "kept",
 	outConflict:  "conflict",

@@ -28,7 +28,7 @@ type Event struct {
 	Path    string       // path relative to the source's root, raw bytes
 	Target  string       // destination as the user named it; "" if the event concerns the source or all of them
 	Entry   fsys.Kind    // Copied, Skipped: kind of the entry in the source
-	Action  string       // Copied, Skipped: "created", "replaced", "linked", "up to date", "metadata", "kept"
+	Action  string       // Copied, Skipped: "created", "replaced", "linked", "up to date", "metadata updated", "kept"
 	Reason  string       // Copied, Skipped: reason, as text for people; "" if obvious
 	Bytes   int64        // size of a copied file
 	Digests hash.Digests // digests of the content, one for each of engine.Options.Hashes; nil if they are unknown
