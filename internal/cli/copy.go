@@ -265,7 +265,7 @@ func (f *copyFlags) takeArgs(args []string) error {
 				return usagef("%s is read as a path; write the list of --mhl after an equals sign: --mhl=%s", quote.Name(arg), arg)
 			}
 		}
-		return usagef("%s is one argument too many: copy takes one source; run it once per source", quote.Name(args[1]))
+		return usagef("%s is one argument too many: copy takes one source; run it once per source%s", quote.Name(args[1]), furtherDestinations(args))
 	}
 	o.Targets = slices.Concat(args, f.outputs)
 	switch {

@@ -23,7 +23,8 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 		"Sealift never deletes files at the destination; 'sealift compare SRC DST' lists files that only DST has"},
 	{"copy", "remove-source-files move", "Sealift never deletes files of the source"},
 	{"copy", "c checksum", "--overwrite-policy=checksum compares content"},
-	{"copy", "u update f force I ignore-times", "--overwrite-policy selects which existing files are replaced"},
+	{"copy", "update", "--overwrite-policy=update replaces files whose size or time differs; by default, only older files are replaced"},
+	{"copy", "u f force I ignore-times", "--overwrite-policy selects which existing files are replaced"},
 	{"copy", "b backup suffix", "--backup-dir keeps replaced files"},
 	{"copy", "t times perms o owner g group A acls X xattrs l links H hard-links D devices specials S", "copy keeps all metadata, links and holes by default"},
 	{"copy", "e rsh z compress", "copy reads and writes local and mounted directories only"},
@@ -31,6 +32,8 @@ var foreignFlags = []struct{ commands, flags, answer string }{
 	{"copy", "W whole-file", "copy always writes the whole file"},
 	{"copy", "stats info", "the summary has the numbers; --json prints more of them"},
 	{"copy", "ignore-existing no-clobber", "--overwrite-policy=never leaves existing files alone"},
+	{"copy", "size-only", "--overwrite-policy=update replaces files whose size or time differs, and nothing compares the size alone"},
+	{"copy", "link-dest compare-dest copy-dest", "copy makes no snapshots; a copy to the same DST copies only new and changed files"},
 	{"copy", "P partial append append-verify", "the same command resumes an interrupted copy"},
 	{"plan", "mhl bag bag-info", "a planned copy makes no history and no bag; 'sealift sum --mhl DST' adds a history after the merge"},
 	{"plan", "workers memory cache block-size queue-size fail-fast", "it belongs to each task: give it to 'sealift run'"},
@@ -53,6 +56,35 @@ func foreignFlag(cmd *cobra.Command, flag string) string {
 		}
 	}
 	return ""
+}
+
+// foreignLetters returns the hints for a group of letters such as -avz, of which at least one is no flag
+// of cmd, as the end of a message.
+func foreignLetters(cmd *cobra.Command, letters string) string {
+	var hints []string
+	for _, letter := range strings.Split(letters, "") {
+		if cmd.Flags().ShorthandLookup(letter) != nil {
+			continue
+		}
+		if hint := strings.TrimPrefix(foreignFlag(cmd, letter), ": "); hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
+	}
+	if len(hints) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(hints, "; ")
+}
+
+// furtherDestinations returns the end of a message that names -o, if none of the operands after SRC can be
+// meant as a source: each is absent, or an empty directory.
+func furtherDestinations(operands []string) string {
+	for _, name := range operands {
+		if entries, err := os.ReadDir(name); len(entries) > 0 || err != nil && !os.IsNotExist(err) {
+			return ""
+		}
+	}
+	return "; -o names each further destination"
 }
 
 // onAnotherMachine returns a usage error for a path of rsync, scp or rclone that is clearly on another

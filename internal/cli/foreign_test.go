@@ -33,6 +33,10 @@ func TestFlagsOfOtherProgramsGetAHint(t *testing.T) {
 		"copy -u a b":                    "unknown flag -u: --overwrite-policy selects which existing files are replaced",
 		"copy --backup a b":              "unknown flag --backup: --backup-dir keeps replaced files",
 		"copy -H a b":                    "unknown flag -H: copy keeps all metadata, links and holes by default",
+		"copy -avz a b":                  "unknown flag -a: copy is recursive and keeps all metadata by default; copy reads and writes local and mounted directories only\n",
+		"copy --size-only a b":           "unknown flag --size-only: --overwrite-policy=update replaces files whose size or time differs, and",
+		"copy --update a b":              "unknown flag --update: --overwrite-policy=update replaces files whose size or time differs; by default",
+		"copy --link-dest=c a b":         "unknown flag --link-dest: copy makes no snapshots; ",
 		"copy -z a b":                    "unknown flag -z: copy reads and writes local and mounted directories only",
 		"copy a user@host:b":             "'user@host:b' is a path on another machine: copy reads and writes local and mounted directories only; for a local name, write './user@host:b'",
 		"copy host:/a b":                 "'host:/a' is a path on another machine: ",
@@ -124,4 +128,28 @@ func TestAClosedPipeEndsEveryCommandSilently(t *testing.T) {
 	r := commandTo(t, &fullDisk{}, succeeds, "", "copy", "a", "b")
 	require.Equal(t, 1, r.code)
 	require.Equal(t, "sealift: standard output: no space left on device\n", r.stderr)
+}
+
+// "sealift SRC DST" lacks the command. A second destination without -o is one operand too many; the
+// message names -o only if no operand after the first can be meant as a source.
+func TestOperandsOfAFirstTry(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, name := range []string{"card", "full", "empty"} {
+		require.NoError(t, os.Mkdir(name, 0o700))
+	}
+	require.NoError(t, os.WriteFile("full/a", nil, 0o600))
+	const tooMany = " is one argument too many: copy takes one source; run it once per source"
+	for line, want := range map[string]string{
+		"card disk":               "there is no command 'card'; to copy it: sealift copy SRC DST\n",
+		"cart disk":               "there is no command \"cart\"\n",
+		"copy card disk1 disk2":   "'disk2'" + tooMany + "; -o names each further destination\n",
+		"copy card empty disk2":   "'disk2'" + tooMany + "; -o names each further destination\n",
+		"copy card full disk2":    "'disk2'" + tooMany + "\n",
+		"copy card disk1 full":    "'full'" + tooMany + "\n",
+		"copy card full/a full/b": "'full/b'" + tooMany + "\n",
+	} {
+		r := command(t, succeeds, "", strings.Fields(line)...)
+		require.Equal(t, 2, r.code, line)
+		require.True(t, strings.HasPrefix(r.stderr, "sealift: "+want), "%s: %s", line, r.stderr)
+	}
 }

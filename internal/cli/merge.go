@@ -225,9 +225,8 @@ func (f *mergeFlags) outcomeOf(s *engine.MergeSummary) outcome {
 	return o
 }
 
-// resubmit returns a command line that submits the remaining shards and the merge to Slurm. It
-// does not use sbatch --wrap: that runs sh, which does not know $'...' quotes, and many sites
-// allow no array index above 1,000.
+// resubmit returns the command line that runs the remaining shards: the one that a script of plan gave, or
+// that of one shard, which every machine can run.
 func (f *mergeFlags) resubmit() string {
 	if f.again != "" {
 		return f.again
@@ -236,7 +235,7 @@ func (f *mergeFlags) resubmit() string {
 	if absolute, err := fsys.AbsolutePath(plan); err == nil { // the user may run it in another directory
 		plan = absolute
 	}
-	return "sealift plan --script slurm --into " + quote.Name(plan) + " | bash"
+	return "sealift run " + quote.Name(plan) + " --shard INDEX"
 }
 
 // statesOf returns the number of shards in each state.
@@ -312,8 +311,10 @@ func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
 		t.row("failed", shard.FormatIndexes(list))
 	}
 	if list := s.Shards.ToRun(); len(list) > 0 {
-		t.row("run", f.resubmit())
-		t.row("or each", "sealift run "+quote.Name(f.plan)+" --shard "+strconv.Itoa(list[0]))
+		if f.again != "" {
+			t.row("run", f.again)
+		}
+		t.row("run each", "sealift run "+quote.Name(f.plan)+" --shard "+strconv.Itoa(list[0]))
 	}
 	if s.Merged && s.Summary.Errors+s.Summary.Mismatches > 0 {
 		t.row("then", "sealift merge "+quote.Name(f.plan))

@@ -2,11 +2,14 @@ package cli
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
 // newRootCmd returns the root command with its subcommands, which help lists in this order.
@@ -61,6 +64,9 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 			return usagef("there is no command %q%s", args[0], didYouMean(c.Name()))
 		}
 	}
+	if _, err := os.Lstat(args[0]); err == nil {
+		return usagef("there is no command %s; to copy it: sealift copy SRC DST", quote.Name(args[0]))
+	}
 	return usagef("there is no command %q%s", args[0], didYouMean(strings.Join(cmd.SuggestionsFor(args[0]), " or ")))
 }
 
@@ -89,7 +95,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		if letters := e.GetSpecifiedShortnames(); letters != "" {
 			name, dashes = letters, "-" // perhaps a long name after a single dash
 			if f := cmd.Flags().Lookup(letters); f == nil || f.Hidden {
-				return usagef("unknown flag -%s%s", e.GetSpecifiedName(), foreignFlag(cmd, e.GetSpecifiedName()))
+				return usagef("unknown flag -%s%s", e.GetSpecifiedName(), foreignLetters(cmd, letters))
 			}
 		}
 		if answer := foreignFlag(cmd, name); answer != "" && dashes == "--" {

@@ -319,14 +319,12 @@ func TestScreensOfAFullDisk(t *testing.T) {
 			<-half.opened
 			return syscall.ENOSPC
 		}))),
-		onPath(fsys.OpRead, "card/audio", faultfs.OnIndex(9, func(fsys.Call) error {
-			half.open()
-			return nil
-		})),
 		g.holds(fsys.OpRead, "card/audio", 10),
 		small.holds(fsys.OpRead, "card/notes.txt", 0),
 	)}
 	s := begin(t, 80, 24, sys, "copy --workers 3 card disk1 -o disk2")
+	s.await(`/9.00 MB `) // the size of the source is known after a second
+	half.open()
 	s.await(`'disk2' +dropped: `)
 	small.open()
 	s.await(`'disk2' +dropped: (.|\n)*wav'$`)
