@@ -331,7 +331,7 @@ func (dd *destDir) inspect(r *placer, dir *fsys.Dir) destState {
 		}
 	}
 	// The directory of a single file is not listed: it may be huge.
-	if !dd.empty && t.Name == "" {
+	if !dd.empty && t.Name == "" && !(r.rules.clean && !t.earlier.Interrupted) {
 		dd.existing = &nameSet{seed: r.names}
 		if err = dd.list(r, dir, dd.existing); err != nil {
 			return fail(err)

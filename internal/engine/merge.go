@@ -117,6 +117,7 @@ type merging struct {
 	treeCopy
 	store   *shard.Store
 	records []*shard.Finished // of all shards
+	clean   bool              // no attempt has left temporaries
 	changed int               // directories of the source that are not as they were planned
 	// first and last are when the first task began and the last one ended, by the clocks of their
 	// machines.
@@ -128,9 +129,10 @@ type merging struct {
 
 // merge merges a plan whose shards are all finished.
 func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.Set) error {
-	m := &merging{store: o.Plan, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
+	m := &merging{store: o.Plan, clean: true, seed: maphash.MakeSeed(), seen: map[uint64]struct{}{}}
 	for _, state := range s.Shards {
 		m.records = append(m.records, state.Finished)
+		m.clean = m.clean && state.Clean()
 	}
 	opts := *o.Copy
 	opts.Only, opts.FailFast, opts.DryRun = nil, false, false
@@ -146,7 +148,7 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 
 func (m *merging) rules(o *Options) rules {
 	r := m.treeCopy.rules(o)
-	r.planned, r.filesFrom = true, m.store.Plan.Options.FilesFrom
+	r.planned, r.clean, r.filesFrom = true, m.clean, m.store.Plan.Options.FilesFrom
 	return r
 }
 

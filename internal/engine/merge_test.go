@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -204,7 +205,11 @@ func TestALostDirectoryIsAFailure(t *testing.T) {
 
 // The merge removes temporaries of attempts that were killed, whatever their number.
 func TestAMergeRemovesTemporariesOfAttempts(t *testing.T) {
-	c := splitCopy(t, 2, dest.SyncNone)
+	c := planLittle(t, 2, dest.SyncNone)
+	require.NoError(t, os.Mkdir(filepath.Join(c.plan, "work/00001/000001"), 0o700)) // of a killed attempt
+	for i := range 2 {
+		c.run(nil, i)
+	}
 	temp := fmt.Sprintf("d/.sealift-%s%05x%05x-0000000a.tmp", c.store(nil).Plan.ID[:6], 1, 1)
 	other := "d/.sealift-0123456789abcdef-0000000a.tmp"
 	write(t, c.dst, temp, []byte("part"), since)
@@ -214,6 +219,38 @@ func TestAMergeRemovesTemporariesOfAttempts(t *testing.T) {
 	require.Empty(t, badOf(events))
 	require.NoFileExists(t, filepath.Join(c.dst, temp))
 	require.FileExists(t, filepath.Join(c.dst, other), "it belongs to another run")
+}
+
+// The merge lists directories of a destination only if an attempt may have left temporaries there. On a
+// network file system, the listings are half of its work.
+func TestAMergeListsOnlyWhereTemporariesMayBe(t *testing.T) {
+	for name, test := range map[string]struct {
+		before func(*tasked)
+		lists  bool
+	}{
+		"finished at once":      {func(*tasked) {}, false},
+		"after another attempt": {func(c *tasked) { require.NoError(t, os.Mkdir(filepath.Join(c.plan, "work/00001/000001"), 0o700)) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := planLittle(t, 2, dest.SyncNone)
+			test.before(c)
+			for i := range 2 {
+				c.run(nil, i)
+			}
+			var lists atomic.Int64
+			c.options.FS = &fsys.FS{Fault: func(call fsys.Call) error {
+				if call.Op == fsys.OpList && call.Path == filepath.Join(c.dst, "d") {
+					lists.Add(1)
+				}
+				return nil
+			}}
+			_, events, err := c.merge(nil)
+			require.NoError(t, err)
+			require.Empty(t, badOf(events))
+			c.requireMerged()
+			assert.Equal(t, test.lists, lists.Load() > 0)
+		})
+	}
 }
 
 // A failed file is in the marker and in no manifest. Its shard runs again, and the next merge

@@ -87,6 +87,9 @@ type rules struct {
 	repeated bool
 	// takesOver: the run makes read-only directories of the destination writable.
 	takesOver bool
+	// clean: no temporaries are in the directories of a destination, except those of an interrupted merge, and
+	// the run makes no directories. So these are not listed.
+	clean bool
 	// filesFrom is the fingerprint of --files-from, if the options lack it.
 	filesFrom string
 }

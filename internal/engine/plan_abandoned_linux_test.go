@@ -3,6 +3,7 @@ package engine
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -139,20 +140,45 @@ func TestNothingBeginsInAnAbandonedPlan(t *testing.T) {
 	require.ErrorContains(t, err, "the plan was abandoned")
 }
 
-// A task at work stops at the next directory when its plan is abandoned.
+// A task at work stops at the next directory when its plan is abandoned, whether it makes the directory or
+// finds it.
 func TestATaskStopsWhenItsPlanIsAbandoned(t *testing.T) {
-	c := newMergeCase(t, planTree())
-	s := c.plan(1, []string{"one"})
-	o, err := OptionsOfPlan(s.Plan)
-	require.NoError(t, err)
-	o.Workers = 1
-	o.FS = &fsys.FS{Fault: faultfs.OnOp(faultfs.OnName("big", func(fsys.Call) error {
-		_, err := Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: &Options{Targets: o.Targets}, Abandon: true}, &counters.Set{})
-		return err
-	}), fsys.OpOpen)}
-	_, err = RunShard(t.Context(), o, s, 0, shard.AttemptOptions{}, &counters.Set{})
-	require.ErrorContains(t, err, "the plan was abandoned")
-	state, err := s.Status(0)
-	require.NoError(t, err)
-	require.Nil(t, state.Finished)
+	for name, exists := range map[string]bool{"new directories": false, "existing directories": true} {
+		t.Run(name, func(t *testing.T) {
+			c := newMergeCase(t, planTree())
+			dst := filepath.Join(c.base, "split", "one")
+			require.NoError(t, filepath.WalkDir(c.source, func(path string, d os.DirEntry, err error) error {
+				if err != nil || !exists || !d.IsDir() {
+					return err
+				}
+				rel, err := filepath.Rel(c.source, path)
+				require.NoError(t, err)
+				return os.MkdirAll(filepath.Join(dst, rel), 0o755)
+			}))
+			s := c.plan(1, []string{"one"})
+			o, err := OptionsOfPlan(s.Plan)
+			require.NoError(t, err)
+			o.Workers = 1
+			abandoned := false // used by one worker at a time
+			var later []string // what was made later
+			o.FS = &fsys.FS{Fault: func(call fsys.Call) error {
+				switch {
+				case call.Op == fsys.OpOpen && call.Name == "big" && !abandoned:
+					abandoned = true
+					_, err := Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: &Options{Targets: o.Targets}, Abandon: true}, &counters.Set{})
+					return err
+				case abandoned && (call.Op == fsys.OpMkdir || call.Op == fsys.OpLink && call.Name != "big") && strings.HasPrefix(call.Path, dst):
+					later = append(later, filepath.Join(call.Path, call.Name))
+				}
+				return nil
+			}}
+			_, err = RunShard(t.Context(), o, s, 0, shard.AttemptOptions{}, &counters.Set{})
+			require.ErrorContains(t, err, "the plan was abandoned")
+			state, err := s.Status(0)
+			require.NoError(t, err)
+			require.Nil(t, state.Finished)
+			assert.True(t, abandoned)
+			assert.Empty(t, later)
+		})
+	}
 }

@@ -185,6 +185,56 @@ func TestAStoppedAttemptCommitsNothing(t *testing.T) {
 	}
 }
 
+// An attempt is killed when some names of a file exist at the destination. The next one gives the file
+// the other names.
+func TestTheSecondAttemptJoinsHardLinks(t *testing.T) {
+	t.Parallel()
+	for links := range 3 {
+		t.Run(fmt.Sprint("killed before link ", links), func(t *testing.T) {
+			t.Parallel()
+			base := treetest.MemoryDir(t)
+			src, dst := filepath.Join(base, "src"), filepath.Join(base, "dst")
+			names := []string{"a/1", "a/2", "b/3", "c"}
+			write(t, src, names[0], []byte("content"), longAgo)
+			for _, name := range names[1:] {
+				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(src, name)), 0o755))
+				require.NoError(t, os.Link(filepath.Join(src, names[0]), filepath.Join(src, name)))
+			}
+			c := planCopy(t, options(src, dst), 1, nil)
+			var made atomic.Int64
+			var killed atomic.Bool
+			out := c.run(context.Background(), &fsys.FS{Fault: func(call fsys.Call) error {
+				if call.Op == fsys.OpLink && strings.HasPrefix(call.Path, dst) && made.Add(1) > int64(1+links) || killed.Load() {
+					killed.Store(true)
+					return errKilled
+				}
+				return nil
+			}}, 0)
+			require.True(t, killed.Load())
+			require.NotEmpty(t, out.bad())
+			there := 0
+			for _, name := range names {
+				if fileExists(filepath.Join(dst, name)) {
+					there++
+				}
+			}
+			require.Equal(t, 1+links, there)
+
+			out = c.run(context.Background(), nil, 0)
+			require.NoError(t, out.err)
+			require.Empty(t, out.bad())
+			first, err := os.Stat(filepath.Join(dst, names[0]))
+			require.NoError(t, err)
+			for _, name := range names[1:] {
+				info, err := os.Stat(filepath.Join(dst, name))
+				require.NoError(t, err)
+				assert.True(t, os.SameFile(first, info), name)
+			}
+			c.requireComplete(wholeManifest(t, src))
+		})
+	}
+}
+
 // snapshotOf lists the files below a directory with their identities and contents.
 func snapshotOf(t testing.TB, root string) map[string]string {
 	t.Helper()

@@ -33,6 +33,8 @@ type task struct {
 	index int // of the shard
 	opts  shard.AttemptOptions
 
+	run       *run
+	list      *shard.ListReader
 	attempt   *shard.Attempt
 	begun     time.Time
 	earlier   []*fsys.Dir // directories of the attempts before
@@ -85,11 +87,10 @@ func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
 			return nil, err
 		}
 	}
-	list, err := k.store.OpenList(k.index)
-	if err != nil {
+	k.run = r
+	if k.list, err = k.store.OpenList(k.index); err != nil {
 		return nil, failure.Refuse("%s", err)
 	}
-	list.Close()
 	k.opts.Warn = func(err error) { r.report(event.Event{Kind: event.Warning, Err: err}) }
 	k.attempt, err = k.store.Begin(ctx, k.index, k.opts)
 	switch {
@@ -262,20 +263,15 @@ func (k *task) checkMark(t *target) error {
 // feed passes the entries of the list on to the workers.
 func (k *task) feed(r *run, root *walk.Dir) {
 	k.absent.run = r
-	list, err := k.store.OpenList(k.index)
-	if err == nil {
-		defer list.Close()
-		err = walk.Feed(r.ctx, root, func() (walk.Step, error) { return k.step(list) })
-	}
-	if err != nil {
+	if err := walk.Feed(r.ctx, root, k.step); err != nil {
 		k.fail(r, fmt.Errorf("shard %d of the plan: %w", k.index, err))
 	}
 }
 
 // step returns the next step of the walk over a list.
-func (k *task) step(list *shard.ListReader) (walk.Step, error) {
+func (k *task) step() (walk.Step, error) {
 	for {
-		e, err := list.Next()
+		e, err := k.list.Next()
 		if err != nil {
 			return walk.Step{}, err
 		}
@@ -293,15 +289,21 @@ func (k *task) step(list *shard.ListReader) (walk.Step, error) {
 
 func (k *task) findAbsent(*run) { k.absent.warn() }
 
-// enter is that of a copy, unless the plan has ended.
-func (k *task) enter(r *run, d *walk.Dir) bool {
-	for _, t := range r.targets {
-		if err := k.checkMark(t); err != nil && !t.Dropped() {
-			k.fail(r, err)
-			return false
-		}
+// mayMake returns an error if the plan has ended.
+func (k *task) mayMake(dd *destDir) error {
+	if err := k.checkMark(dd.target); err != nil {
+		k.fail(k.run, err)
+		return dest.ErrReported
 	}
-	return k.treeCopy.enter(r, d)
+	return nil
+}
+
+// recognize returns an error if the plan has ended.
+func (k *task) recognize(dd *destDir, _ fsys.Info) (made bool, err error) {
+	if dd.empty { // the task has just made it
+		return false, nil
+	}
+	return false, k.mayMake(dd)
 }
 
 // leave ends the work of the task in a directory. The task makes each directory that its list names,
@@ -425,6 +427,9 @@ func (k *task) writeRecord(r *run, durable []*target) (err error) {
 
 // end ends the attempt, when nothing more is written for it.
 func (k *task) end() error {
+	if k.list != nil {
+		k.list.Close()
+	}
 	if k.part != nil {
 		k.part.Close()
 	}

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -203,6 +204,28 @@ func TestAnEndedPlanStaysEnded(t *testing.T) {
 		assert.Equal(c, &End{Conflicts: 3}, end)
 		require.ErrorIs(c, a.Finish(Finished{}), ErrMerged)
 		a.Close()
+	})
+}
+
+// A record that is not of the shard, or not of the plan, is refused.
+func TestAForeignRecordIsRefused(t *testing.T) {
+	inCluster(t, func(c *cluster) {
+		s := c.store(nil)
+		a := c.begin(s)
+		require.NoError(c, a.Finish(Finished{}))
+		a.Close()
+		name := filepath.Join(c.path, "work/00000/finished-1")
+		own, err := os.ReadFile(name)
+		require.NoError(c, err)
+		for _, change := range []string{`"plan":"` + s.Plan.ID, `"shard":0`, `"attempt":1`, `"failures":0`} {
+			foreign := strings.Replace(string(own), change, map[byte]string{'p': `"plan":"0`, 's': `"shard":1`, 'a': `"attempt":0`, 'f': `"failures":-1`}[change[1]], 1)
+			require.NotEqual(c, string(own), foreign)
+			require.NoError(c, os.WriteFile(name, []byte(foreign), 0o600))
+			_, err := s.Status(0)
+			require.ErrorContains(c, err, "not of this shard", change)
+			_, err = s.Begin(c.Context(), 0, c.options())
+			require.ErrorContains(c, err, "not of this shard", change)
+		}
 	})
 }
 

@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,8 +55,9 @@ type Directory struct {
 	Mtime, Ctime fsys.Time
 }
 
-// kindWords are the first words of lines for entries.
-var kindWords = map[fsys.Kind]string{
+// kindWords are the first words of lines for entries. No line begins with a space, which is that of Unknown.
+var kindWords = [...]string{
+	fsys.Unknown: " ",
 	fsys.Regular: "file", fsys.Symlink: "symlink", fsys.Fifo: "fifo", fsys.Socket: "socket",
 	fsys.CharDevice: "char", fsys.BlockDevice: "block", fsys.Irregular: "irregular", fsys.Directory: "in",
 }
@@ -294,16 +295,12 @@ func (r *ListReader) Next() (*Entry, error) {
 		e.Path = r.path()
 		return e, r.check()
 	}
-	for kind, name := range kindWords {
-		if name == word {
-			e.Kind = kind
-		}
-	}
+	kind := slices.Index(kindWords[:], word)
 	e.Path = r.path()
 	switch {
-	case kindWords[e.Kind] != word:
+	case kind < 0:
 		r.err = errField
-	case e.Kind == fsys.Directory:
+	case kind == int(fsys.Directory):
 		r.dir = e.Path
 	case r.dir != "":
 		e.Path = r.dir + "/" + e.Path
@@ -311,6 +308,7 @@ func (r *ListReader) Next() (*Entry, error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
+	e.Kind = fsys.Kind(kind)
 	return e, r.readDigests(e)
 }
 
@@ -376,8 +374,7 @@ func (s *Store) EachDir(records []*Finished, yield func(*Directory, []Made) erro
 	defer sorter.Close() //nolint:errcheck // a temporary that is not needed any more
 	for _, f := range records {
 		err := s.Part(f, PartReader{Dir: func(m *Made) error {
-			value, err := json.Marshal(m)
-			return errors.Join(err, sorter.Add([]byte(dirKey(m.Path)), value))
+			return sorter.Add([]byte(dirKey(m.Path)), m.append(nil, strconv.Itoa(m.Shard)))
 		}})
 		if err != nil {
 			return err
@@ -407,13 +404,11 @@ func (s *Store) EachDir(records []*Finished, yield func(*Directory, []Made) erro
 		if err := pass(string(key)); err != nil {
 			return err
 		}
-		m := Made{}
-		if err := json.Unmarshal(value, &m); err != nil {
-			return errors.Join(errRecord, err)
-		}
-		m.Path = strings.Trim(string(key), "/")
+		m, f := Made{}, fields{rest: string(value[:len(value)-1])}
+		m.Shard = f.number(len(s.Plan.Shards))
+		m.parse(&f, len(s.Plan.Targets))
 		made = append(made, m)
-		return nil
+		return f.err
 	})
 	if sortErr != nil {
 		return sortErr

@@ -19,6 +19,8 @@ import (
 //	outcome JSON                           a failure, mismatch, conflict or warning
 //	dir TARGET MADE INO PATH               a directory at a destination
 //	FLAGS TARGET SIZE MTIME DIGESTS PATH   an entry at a destination, in manifest order
+//
+// Entries come last.
 
 // Line is the outcome of one entry at one destination. The merge writes the manifest from lines.
 type Line struct {
@@ -108,9 +110,33 @@ type Made struct {
 	Target int    // index in Plan.Targets
 	New    bool   // the task made it
 	Ino    uint64 // 0 if the file system has no stable numbers
-	Path   string `json:"-"`
+	Path   string
 
 	Replaced bool // the task made it in place of a symbolic link
+}
+
+// append appends a line that begins with the word.
+func (m *Made) append(dst []byte, word string) []byte {
+	made := "0"
+	switch {
+	case m.Replaced:
+		made = "2"
+	case m.New:
+		made = "1"
+	}
+	return appendLine(dst, word, strconv.Itoa(m.Target), made, strconv.FormatUint(m.Ino, 10), m.Path)
+}
+
+// parse reads a line after its first word.
+func (m *Made) parse(f *fields, targets int) {
+	m.Target = f.number(targets)
+	made := f.word()
+	m.New, m.Replaced = made != "0", made == "2"
+	var err error
+	if m.Ino, err = strconv.ParseUint(f.word(), 10, 64); err != nil {
+		f.err = errField
+	}
+	m.Path = f.path()
 }
 
 // PartWriter collects the part of an attempt. PutOutcome and PutDir may be called from several
@@ -163,16 +189,7 @@ func (w *PartWriter) PutOutcome(o Outcome) error {
 }
 
 // PutDir adds a directory.
-func (w *PartWriter) PutDir(m Made) error {
-	made := "0"
-	switch {
-	case m.Replaced:
-		made = "2"
-	case m.New:
-		made = "1"
-	}
-	return w.put(appendLine(nil, "dir", strconv.Itoa(m.Target), made, strconv.FormatUint(m.Ino, 10), m.Path))
-}
+func (w *PartWriter) PutDir(m Made) error { return w.put(m.append(nil, "dir")) }
 
 func (w *PartWriter) put(text []byte) error {
 	n, err := w.out.Write(text)
@@ -287,7 +304,7 @@ func (s *Store) Part(f *Finished, r PartReader) (err error) {
 	defer l.Close()
 	for {
 		word, err := l.next()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || r.Line == nil && strings.HasPrefix(word, "-") {
 			return nil
 		}
 		if err == nil {
@@ -314,15 +331,8 @@ func (s *Store) pass(l *lines, word string, f *Finished, r PartReader) error {
 		}
 		return r.Outcome(o)
 	case word == "dir" && r.Dir != nil:
-		m := &Made{Shard: f.Shard, Target: l.fields.number(targets)}
-		made := l.word()
-		m.New, m.Replaced = made != "0", made == "2"
-		ino, err := strconv.ParseUint(l.word(), 10, 64)
-		if err != nil {
-			l.err = errField
-		}
-		m.Ino, m.Path = ino, l.path()
-		if l.err != nil {
+		m := &Made{Shard: f.Shard}
+		if m.parse(&l.fields, targets); l.err != nil {
 			return l.check()
 		}
 		return r.Dir(m)

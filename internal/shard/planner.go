@@ -133,7 +133,7 @@ func Split(path string) (dir, name string) {
 // Add adds an entry of the source. id and links are those of the file. Add may be called from
 // several goroutines, as may the other methods up to Write.
 func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
-	if !IsPath(e.Path) || kindWords[e.Kind] == "" || e.Kind == fsys.Directory || e.Size < 0 {
+	if !IsPath(e.Path) || e.Kind == fsys.Unknown || e.Kind == fsys.Directory || e.Size < 0 {
 		return fmt.Errorf("%.100q cannot be planned", e.Path)
 	}
 	p.mu.Lock()

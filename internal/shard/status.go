@@ -30,6 +30,13 @@ type Report struct {
 	Finished *Finished // nil if it is not finished
 }
 
+// Clean reports that no attempt at the shard has left temporaries at a destination: there was only one,
+// and it has finished the shard.
+func (r Report) Clean() bool {
+	f := r.Finished
+	return f != nil && r.Attempts == 1 && f.Attempt == 1 && !f.Failed()
+}
+
 // Progress has the state of each shard.
 type Progress []Report
 
