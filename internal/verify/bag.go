@@ -184,10 +184,10 @@ func (t *tree) findUnfinishedBag() error {
 // note records the lines of a job, and refuses lines that a manifest of a bag must not
 // have.
 func (b *bagCheck) note(j *job) {
-	j.each(func(p *part) {
+	for _, p := range j.parts {
 		i := slices.IndexFunc(b.lists, func(l *bagList) bool { return l.from == p.from })
 		if i < 0 || len(p.digests) == 0 { // the line is of another manifest, or there is none
-			return
+			continue
 		}
 		l, name := b.lists[i], j.meant
 		if name == "" {
@@ -204,7 +204,7 @@ func (b *bagCheck) note(j *job) {
 		case l.tag && bag.IsTagManifest(name):
 			p.verdict, p.err = Invalid, fmt.Errorf("%s must not list it, because it is a tag manifest", l.name)
 		}
-	})
+	}
 }
 
 // checkBag reports errors of the bag that do not concern single lines.
@@ -215,28 +215,20 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 	}
 	for _, l := range b.lists {
 		if err := r.findRepeated(t, l); err != nil {
-			r.bagResult(t, Failure, l.name, err)
+			r.addTo(t, Failure, l.name, err)
 		}
 		for _, other := range b.lists {
 			if l.tag && !other.tag && b.declared.IsFinal() && !l.listed.Has(other.name) {
-				r.bagResult(t, Invalid, other.name, fmt.Errorf("%s does not list it", l.name))
+				r.addTo(t, Invalid, other.name, fmt.Errorf("%s does not list it", l.name))
 			}
 		}
 	}
 	have, ok := r.walkPayload(ctx, t)
 	if want := b.info.Oxum; ok && want != nil && *want != have {
-		r.bagResult(t, Invalid, b.declared.InfoName(), fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, have))
+		r.addTo(t, Invalid, b.declared.InfoName(), fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, want, have))
 	}
 	if err := r.checkFetch(t); err != nil {
-		r.bagResult(t, Invalid, bag.FetchName, err)
-	}
-}
-
-// bagResult counts and reports an error that does not concern one line.
-func (r *run) bagResult(t *tree, verdict Verdict, name string, err error) {
-	p := &part{from: &treeManifest{tree: t}, expectation: expectation{path: name}, verdict: verdict, err: err}
-	if r.account(p) {
-		r.reportPart(p)
+		r.addTo(t, Invalid, bag.FetchName, err)
 	}
 }
 
@@ -278,7 +270,7 @@ func (r *run) findRepeated(t *tree, l *bagList) error {
 		for _, name := range names {
 			if repeated.Has(name) && !reported[name] && len(reported) < maxReported {
 				reported[name] = true
-				r.bagResult(t, verdict, name, fmt.Errorf("%s lists it more than once", l.name))
+				r.addTo(t, verdict, name, fmt.Errorf("%s lists it more than once", l.name))
 				break
 			}
 		}
@@ -296,7 +288,7 @@ func (r *run) findRepeated(t *tree, l *bagList) error {
 		if !alike.Has(fold(names[0])) {
 			return nil
 		}
-		r.bagResult(t, Warning, names[0], fmt.Errorf("%s lists another name that differs from it in case only: not every file system can hold both", l.name))
+		r.addTo(t, Warning, names[0], fmt.Errorf("%s lists another name that differs from it in case only: not every file system can hold both", l.name))
 		return enough
 	})
 	if errors.Is(err, enough) {
@@ -332,7 +324,7 @@ func (r *run) checkFetch(t *tree) error {
 				return nil
 			}
 		}
-		r.bagResult(t, Invalid, paths[0], fmt.Errorf("%s lists it, and no payload manifest does", bag.FetchName))
+		r.addTo(t, Invalid, paths[0], fmt.Errorf("%s lists it, and no payload manifest does", bag.FetchName))
 		return nil
 	})
 }
@@ -341,26 +333,13 @@ func (r *run) checkFetch(t *tree) error {
 // all of them with their bytes. ok is false if part of the payload cannot be read;
 // walkPayload has reported that.
 func (r *run) walkPayload(ctx context.Context, t *tree) (sum bag.Oxum, ok bool) {
-	root, err := r.opts.FS.OpenRoot(t.given) // the walk closes it
-	if err != nil {
-		r.unlisted(t, Failure, "", err)
-		return sum, false
-	}
-	info, err := root.Stat()
-	if err == nil && info.ID != t.info.ID {
-		err = fsys.ErrMoved
-	}
-	if err != nil {
-		root.Close()
-		r.unlisted(t, Failure, "", err)
-		return sum, false
-	}
 	v := &payloadVisitor{run: r, tree: t, find: fsys.NewFinder(t.root, 2), ok: true}
 	defer v.find.Close()
-	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
-	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, v), walk.Options{Workers: 1}) // one worker keeps the order
+	if !r.walk(ctx, t, v, walk.Options{}) {
+		return sum, false
+	}
 	if !v.met && v.ok && ctx.Err() == nil {
-		r.bagResult(t, Invalid, bag.PayloadName, errors.New("the bag has no such directory"))
+		r.addTo(t, Invalid, bag.PayloadName, errors.New("the bag has no such directory"))
 	}
 	return v.sum, v.ok && ctx.Err() == nil
 }
@@ -394,7 +373,7 @@ func (v *payloadVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	if unlisted := v.tree.bag.unlisted(file); unlisted != "" {
-		v.run.bagResult(v.tree, Invalid, file, errors.New(unlisted))
+		v.run.addTo(v.tree, Invalid, file, errors.New(unlisted))
 	}
 	info, err := v.find.Lstat(file)
 	if err == nil && info.Kind == fsys.Symlink { // the link counts as the file that it leads to
@@ -419,7 +398,7 @@ func (v *payloadVisitor) Failed(d *walk.Dir, name string, err error) {
 		return
 	}
 	v.ok = false
-	v.run.unlisted(v.tree, Failure, file, err)
+	v.run.addTo(v.tree, Failure, file, scanError(err))
 }
 
 // unlisted describes which manifests do not list a file of the payload. It returns "" if

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
@@ -39,7 +38,7 @@ type part struct {
 	algorithm hash.Algorithm // algorithm of the first digest, or of the one that is wrong
 	verdict   Verdict
 	err       error
-	silent    bool // true if there is nothing to report: no line, or a run that was stopped before it
+	silent    bool // true if there is nothing to report
 }
 
 // worker does jobs one after the other.
@@ -48,8 +47,6 @@ type worker struct {
 	tree *tree // the tree that look opens files in
 	look *fsys.Finder
 	sets map[string]*digests // digests by the names of their algorithms
-
-	shown *counters.Worker
 }
 
 func (w *worker) close() {
@@ -63,20 +60,15 @@ func (w *worker) do(ctx context.Context, j *job) {
 	if j.path == "" { // there is no file to read, only results to report
 		return
 	}
-	w.shown.Begin(j.path)
-	defer w.shown.End()
-	defer func() {
-		if ctx.Err() == nil { // a stopped run has not checked the file
-			w.run.counters.Files.Add(int64(len(j.parts)))
-		}
-	}()
 	f, info, err := w.open(j)
 	if err != nil {
 		verdict := Unreadable
 		if fsys.NoSuchFile(err) {
 			verdict = Missing
 		}
-		j.each(func(p *part) { p.verdict, p.err = verdict, err })
+		for _, p := range j.parts {
+			p.verdict, p.err = verdict, err
+		}
 		return
 	}
 	w.compare(ctx, j, j.parts, f, info)
@@ -125,12 +117,9 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 	}
 	have := set.Digests()
 	for _, p := range lines {
-		switch {
-		case ctx.Err() != nil:
-			p.silent = true
-		case err != nil:
+		if err != nil {
 			p.verdict, p.err = Unreadable, err
-		default:
+		} else {
 			p.decide(set.algorithms, have)
 		}
 	}
@@ -155,12 +144,6 @@ func (p *part) decide(algorithms []hash.Algorithm, have hash.Digests) {
 			p.verdict, p.algorithm = Mismatch, want.Algorithm
 			return
 		}
-	}
-}
-
-func (j *job) each(f func(*part)) {
-	for _, p := range j.parts {
-		f(p)
 	}
 }
 

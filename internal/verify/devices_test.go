@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 )
 
 // twoTrees makes directories with one file and its manifest each, and opens them.
@@ -80,41 +80,6 @@ func TestTreesOnOneDeviceShareItsWorkers(t *testing.T) {
 	require.Equal(t, [][]*tree{r.trees[:1], r.trees[1:]}, r.byDevice())
 }
 
-// Work that is far ahead of the next result waits, so that its results do not fill the memory. Work on
-// one of the next results never waits.
-func TestWaitingResultsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const held = ahead + 100
-		waiting := &part{expectation: expectation{path: "name"}}
-		o := newOrder(held+2, held*sizeOf(waiting))
-		reported := 0
-		report := func(*part) { reported++ }
-		for number := range int64(held) {
-			require.False(t, o.isFull())
-			o.wait(1 + number)
-			o.done(1+number, waiting, report)
-		}
-		require.True(t, o.isFull())
-		o.wait(ahead)
-		waited := make(chan struct{})
-		go func() {
-			o.wait(held + 1)
-			close(waited)
-		}()
-		synctest.Wait()
-		select {
-		case <-waited:
-			t.Fatal("the work went on")
-		default:
-		}
-		o.done(0, nil, report)
-		<-waited
-		require.Equal(t, held, reported)
-		require.False(t, o.isFull())
-		require.Zero(t, o.mu.held)
-	})
-}
-
 // A line joins the job of an equal line of an earlier manifest, unless many results wait. Then it gets
 // its own job.
 func TestNoLineJoinsAJobWhileManyResultsWait(t *testing.T) {
@@ -127,18 +92,22 @@ func TestNoLineJoinsAJobWhileManyResultsWait(t *testing.T) {
 		r := &run{opts: &Options{Paths: []string{dir}}, counters: &counters.Set{}, summary: &Summary{}}
 		require.NoError(t, r.openTrees(t.Context()))
 		defer r.close()
-		r.isFull = func() bool { return full }
+		limit := 1
+		if full {
+			limit = 0
+		}
+		r.order = jobs.NewOrder(limit, sizeOf, r.reportPart)
 		r.number()
-		var jobs []string
+		var sent []string
 		r.readLines(t.Context(), r.trees[0], func(j *job) {
 			var paths []string
-			j.each(func(p *part) {
+			for _, p := range j.parts {
 				if !p.silent {
 					paths = append(paths, p.path)
 				}
-			})
-			jobs = append(jobs, strings.Join(paths, " "))
+			}
+			sent = append(sent, strings.Join(paths, " "))
 		})
-		require.Equal(t, want, strings.Join(jobs, ", "))
+		require.Equal(t, want, strings.Join(sent, ", "))
 	}
 }

@@ -84,28 +84,21 @@ func (r *run) findDirectories(t *tree) {
 			if !record.IsDir || !t.selects(record.Path) {
 				return nil
 			}
-			p := &part{from: s, expectation: expectation{path: record.Path}, verdict: Missing}
 			info, err := finder.Lstat(record.Path)
 			switch {
 			case err == nil && info.Kind == fsys.Directory:
-				return nil
 			case err == nil:
-				p.err = errNoDirectory
+				r.add(s, Missing, record.Path, errNoDirectory)
 			case fsys.NoSuchFile(err):
-				p.err = err
+				r.add(s, Missing, record.Path, err)
 			default:
-				p.verdict, p.err = Unreadable, err
-			}
-			if r.account(p) {
-				r.reportPart(p)
+				r.add(s, Unreadable, record.Path, err)
 			}
 			return nil
 		})
 		finder.Close()
 		if err != nil {
-			p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
-			r.account(p)
-			r.reportPart(p)
+			r.add(s, Failure, filepath.Base(s.shown), err)
 		}
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// number numbers all possible reports in their order, and returns how many there are. For
-// each tree, these are its notes; then, for each manifest, its lines and its possible
-// errors.
-func (r *run) number() (numbers int64) {
+// number numbers all possible reports in their order. For each tree, these are its notes;
+// then, for each manifest, its lines and its possible errors.
+func (r *run) number() {
+	numbers := int64(0)
 	for _, t := range r.trees {
 		t.first = numbers
 		numbers += int64(len(t.notes))
@@ -22,7 +22,6 @@ func (r *run) number() (numbers int64) {
 			numbers += s.lines + 1
 		}
 	}
-	return numbers
 }
 
 var errManifestChanged = errors.New("the manifest has changed while it was used")
@@ -34,7 +33,7 @@ func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
 		send(&job{parts: []*part{{number: t.first + int64(i), from: &treeManifest{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
 	}
 	for i, s := range t.manifests {
-		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), r.isFull, send)
+		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), r.order.IsFull, send)
 		if err == nil && index < s.lines {
 			err = errManifestChanged
 		}
@@ -155,3 +154,6 @@ func (a *lookahead) advance(lines int64) {
 	}
 	a.ended, a.in = true, nil // its buffer is not needed any more
 }
+
+// sizeOf returns the memory of a part that waits for its report, in bytes.
+func sizeOf(p *part) int { return 320 + len(p.path) + len(p.literal) }

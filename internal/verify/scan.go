@@ -10,7 +10,7 @@ import (
 // scan adds up the sizes of the files to check.
 func (r *run) scan(ctx context.Context) (complete bool) {
 	for _, t := range r.trees {
-		look := fsys.NewFinder(t.root, min(max(fsys.OpenLimit()/16, 1), 16))
+		look := fsys.NewFinder(t.root, fsys.FinderLimit())
 		manifests := make([]*treeManifest, len(t.manifests)) // manifests with separate lookaheads
 		for i, s := range t.manifests {
 			manifests[i] = &treeManifest{tree: t, format: s.format, algorithm: s.algorithm, in: s.in, size: s.size, lines: s.lines}

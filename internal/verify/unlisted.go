@@ -10,16 +10,23 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // findUnlisted reports the files of a tree that no manifest lists, in order.
 func (r *run) findUnlisted(ctx context.Context, t *tree) {
+	r.walk(ctx, t, &unlistedVisitor{r, t}, walk.Options{Filter: r.opts.Filter, Only: r.opts.Only})
+}
+
+// walk visits a tree in order, from one goroutine. It reports a tree that cannot be opened, and
+// returns false.
+func (r *run) walk(ctx context.Context, t *tree, v walk.Visitor, o walk.Options) bool {
 	root, err := r.opts.FS.OpenRoot(t.given) // the walk closes it
 	if err != nil {
-		r.unlisted(t, Failure, "", err)
-		return
+		r.addTo(t, Failure, "", scanError(err))
+		return false
 	}
 	info, err := root.Stat()
 	if err == nil && info.ID != t.info.ID {
@@ -27,26 +34,15 @@ func (r *run) findUnlisted(ctx context.Context, t *tree) {
 	}
 	if err != nil {
 		root.Close()
-		r.unlisted(t, Failure, "", err)
-		return
+		r.addTo(t, Failure, "", scanError(err))
+		return false
 	}
-	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/2, 4), 256))
-	walk.Walk(ctx, walk.NewRoot(handles.Root(root), info, &unlistedVisitor{r, t}), walk.Options{
-		Workers: 1, // One worker keeps the order.
-		Filter:  r.opts.Filter,
-		Only:    r.opts.Only,
-	})
+	o.Workers = 1
+	walk.Walk(ctx, walk.NewRoot(fsys.NewHandles(jobs.Directories(1)).Root(root), info, v), o)
+	return true
 }
 
-func (r *run) unlisted(t *tree, verdict Verdict, path string, err error) {
-	if verdict == Unlisted {
-		r.summary.Unlisted++
-	} else {
-		r.summary.Errors++
-		err = fmt.Errorf("%s: %w", failure.StageScan, err)
-	}
-	r.report(Result{Verdict: verdict, Dir: t.given, Path: path, Err: err})
-}
+func scanError(err error) error { return fmt.Errorf("%s: %w", failure.StageScan, err) }
 
 // unlistedVisitor visits a tree. One goroutine calls it.
 type unlistedVisitor struct {
@@ -73,9 +69,9 @@ func (v *unlistedVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 	}
 	switch isManifest, err := v.isManifest(d, name); {
 	case err != nil:
-		v.run.unlisted(v.tree, Failure, path, err)
+		v.run.addTo(v.tree, Failure, path, scanError(err))
 	case !isManifest:
-		v.run.unlisted(v.tree, Unlisted, path, nil)
+		v.run.addTo(v.tree, Unlisted, path, nil)
 	}
 }
 
@@ -98,5 +94,5 @@ func (v *unlistedVisitor) Failed(d *walk.Dir, name string, err error) {
 	if name != "" {
 		path = d.Join(name)
 	}
-	v.run.unlisted(v.tree, Failure, path, err)
+	v.run.addTo(v.tree, Failure, path, scanError(err))
 }

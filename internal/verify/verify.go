@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"path"
 	"path/filepath"
 	"sync"
@@ -22,6 +23,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -182,9 +184,9 @@ type run struct {
 	summary  *Summary
 
 	// Only check uses these.
+	order        *jobs.Order[*part]
 	pipe         *pipe.Pipe
 	maxOpenPaths int // directories that a worker may keep open
-	isFull       func() bool
 }
 
 func (r *run) close() {
@@ -194,59 +196,37 @@ func (r *run) close() {
 	r.named.close()
 }
 
-// divideWorkers returns how many workers each device gets, and makes the pipe for all of them.
-func (r *run) divideWorkers(devices int) (workers int) {
-	workers = r.opts.Workers
-	if workers == 0 {
-		workers = pipe.DefaultWorkers()
-	}
-	workers = min(workers, max(fsys.OpenLimit()/16/devices, 1)) // each has a file open and the directories above it
-	all := workers * devices
-	r.maxOpenPaths = max(fsys.OpenLimit()/8/all, 1)
-	r.pipe = &pipe.Pipe{
-		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(all)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
-		QueueSize: pipe.DefaultQueueSize,
-		Bytes:     &r.counters.Bytes,
-	}
-	if r.opts.BytesPerSecond > 0 {
-		r.pipe.Limiter = pipe.NewLimiter(r.opts.BytesPerSecond, pipe.DefaultBlockSize)
-	}
-	return workers
-}
-
 // check reads the trees of different devices at the same time, and collects the results.
 func (r *run) check(ctx context.Context) {
-	var (
-		numbers = r.number()
-		devices = r.byDevice()
-		count   = r.divideWorkers(len(devices))
-		results = make(chan *job, 4*count)
-		order   = newOrder(numbers, heldLimit())
-		stop    = r.counters.CountAhead(ctx, r.scan)
-		workers sync.WaitGroup
-	)
-	r.isFull = order.isFull
-	for _, trees := range devices {
-		jobs := make(chan *job, 4*count)
-		go func() {
-			defer close(jobs)
-			for _, t := range trees {
-				// No send waits for ever: workers drain their channel, also after ctx has ended.
-				r.readLines(ctx, t, func(j *job) { order.wait(j.parts[0].number); jobs <- j })
+	r.number()
+	devices := r.byDevice()
+	workers := jobs.Workers(r.opts.Workers, len(devices), 1)
+	r.maxOpenPaths = jobs.Directories(workers * len(devices))
+	r.pipe = jobs.NewPipe(workers*len(devices), r.opts.BytesPerSecond, &r.counters.Bytes)
+	r.order = jobs.NewOrder(jobs.MemoryOfResults(), sizeOf, r.reportPart)
+	jobs.Run(ctx, &jobs.Options[*job]{
+		Devices: len(devices), Workers: workers, Counters: r.counters, Ahead: r.scan,
+		Path: func(j *job) string { return j.path },
+		Produce: func(send func(device int, j *job)) {
+			var all sync.WaitGroup
+			for device, trees := range devices {
+				all.Go(func() {
+					for _, t := range trees {
+						r.readLines(ctx, t, func(j *job) { r.order.Wait(j.parts[0].number); send(device, j) })
+					}
+				})
 			}
-		}()
-		for range count {
-			workers.Go(func() { r.work(ctx, jobs, results) })
-		}
-	}
-	go func() {
-		workers.Wait()
-		close(results)
-	}()
-	for j := range results {
-		r.collect(j, order)
-	}
-	stop()
+			all.Wait()
+		},
+		Work: func(_ int, list iter.Seq[*job]) {
+			w := &worker{run: r, sets: map[string]*digests{}}
+			defer w.close()
+			for j := range list {
+				w.do(ctx, j)
+			}
+		},
+		Collect: r.collect,
+	})
 }
 
 // byDevice groups the trees by the devices that they are on.
@@ -264,23 +244,33 @@ func (r *run) byDevice() (groups [][]*tree) {
 	return groups
 }
 
-// work is one worker: it does all jobs of a channel and sends each on.
-func (r *run) work(ctx context.Context, jobs <-chan *job, results chan<- *job) {
-	w := &worker{run: r, sets: map[string]*digests{}, shown: r.counters.NewWorker()}
-	defer w.close()
-	for j := range jobs {
-		if ctx.Err() == nil {
-			w.do(ctx, j)
+// collect counts a job, and reports the results that are next in order.
+func (r *run) collect(j *job, done bool) {
+	if done {
+		r.collectFile(j)
+	}
+	for _, p := range j.parts {
+		if done && !p.silent && r.account(p) {
+			r.order.Done(p.number, p)
 		} else {
-			j.each(func(p *part) { p.silent = true })
+			r.order.Skip(p.number)
 		}
-		results <- j
 	}
 }
 
-// collect counts a finished job, and reports the results that are next in order.
-func (r *run) collect(j *job, order *order) {
-	r.countRead(j)
+// collectFile counts the file of a job, if there is one, and passes it on.
+func (r *run) collectFile(j *job) {
+	if j.path == "" {
+		return
+	}
+	r.counters.Files.Add(int64(len(j.parts)))
+	if j.read {
+		r.summary.Files++
+		r.summary.Bytes += j.bytes
+		if j.cached {
+			r.summary.Cached++
+		}
+	}
 	tree := j.parts[0].from.tree
 	if tree.listed != nil && j.meant != "" {
 		tree.listed.Add(path.Clean(j.meant))
@@ -288,33 +278,13 @@ func (r *run) collect(j *job, order *order) {
 	if tree.bag != nil {
 		tree.bag.note(j)
 	}
-	r.deliverFile(j)
-	j.each(func(p *part) {
-		if p.silent || !r.account(p) {
-			order.done(p.number, nil, r.reportPart)
-		} else {
-			order.done(p.number, p, r.reportPart)
-		}
-	})
-}
-
-// countRead counts a file that was read.
-func (r *run) countRead(j *job) {
-	if !j.read {
-		return
-	}
-	r.summary.Files++
-	r.summary.Bytes += j.bytes
-	if j.cached {
-		r.summary.Cached++
+	if r.opts.Each != nil {
+		r.deliverFile(j)
 	}
 }
 
 // deliverFile calls Options.Each.
 func (r *run) deliverFile(j *job) {
-	if r.opts.Each == nil || j.path == "" {
-		return
-	}
 	first := j.parts[0]
 	c := &Checked{Dir: first.from.tree.given, Path: first.path, Size: -1, Mtime: j.mtime}
 	if j.read {
@@ -333,10 +303,12 @@ func (r *run) deliverFile(j *job) {
 
 // reportPart reports the result of a part.
 func (r *run) reportPart(p *part) {
-	r.report(Result{
-		Verdict: p.verdict, Dir: p.from.tree.given, Manifest: p.from.shown,
-		Path: p.path, Algorithm: p.algorithm, Err: p.err,
-	})
+	if r.opts.Report != nil {
+		r.opts.Report(Result{
+			Verdict: p.verdict, Dir: p.from.tree.given, Manifest: p.from.shown,
+			Path: p.path, Algorithm: p.algorithm, Err: p.err,
+		})
+	}
 }
 
 // account counts a line and returns whether to report it.
@@ -362,8 +334,23 @@ func (r *run) account(p *part) bool {
 		s.Warnings++
 	case Incomplete:
 		s.Incomplete++
+	case Unlisted:
+		s.Unlisted++
 	}
 	return p.verdict != Match || r.opts.Verbose
+}
+
+// add counts and reports a result that has no place in the order of the lines.
+func (r *run) add(from *treeManifest, verdict Verdict, path string, err error) {
+	p := &part{from: from, expectation: expectation{path: path}, verdict: verdict, err: err}
+	if r.account(p) {
+		r.reportPart(p)
+	}
+}
+
+// addTo is add for a result that is not about a manifest.
+func (r *run) addTo(t *tree, verdict Verdict, path string, err error) {
+	r.add(&treeManifest{tree: t}, verdict, path, err)
 }
 
 // findIgnored reports manifests without any existing file. As in sha256sum, a check of no
@@ -372,16 +359,8 @@ func (r *run) findIgnored() {
 	for _, t := range r.trees {
 		for _, s := range t.manifests {
 			if s.ignored > 0 && s.ignored == s.lines {
-				p := &part{from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: errors.New("no file of it was verified")}
-				r.account(p)
-				r.reportPart(p)
+				r.add(s, Failure, filepath.Base(s.shown), errors.New("no file of it was verified"))
 			}
 		}
-	}
-}
-
-func (r *run) report(result Result) {
-	if r.opts.Report != nil {
-		r.opts.Report(result)
 	}
 }
