@@ -17,63 +17,65 @@ const maxAttempts = 3
 
 var errChanged = errors.New("it changed while being read, several times in a row")
 
+// worker hashes one file after the other.
+type worker struct {
+	*run
+	set *hash.Set
+}
+
 // do hashes one file.
-func (r *run) do(ctx context.Context, j job) {
-	defer func() {
-		if ctx.Err() == nil { // a stopped run has not hashed the file
-			r.counters.Files.Add(1)
-		}
-	}()
-	set := r.sets.Get().(*hash.Set)
-	defer r.sets.Put(set)
+func (w *worker) do(ctx context.Context, j *job) {
+	if !j.isFile() {
+		return
+	}
 	if j.dir == nil && j.path == "-" {
-		in, err := r.opts.FS.InheritInputUntil(ctx, r.opts.Stdin)
-		r.stream(ctx, j, in, err, set)
+		in, err := w.opts.FS.InheritInputUntil(ctx, w.opts.Stdin)
+		w.stream(ctx, j, in, err)
 		return
 	}
 	if j.dir == nil {
 		// A fifo is opened once. A writer may see a first opening, write and exit. A second
 		// opening to read would then wait for it forever.
 		if i, err := os.Stat(j.path); err == nil && i.Mode()&os.ModeNamedPipe != 0 {
-			in, err := r.opts.FS.OpenInputUntil(ctx, j.path)
-			r.stream(ctx, j, in, err, set)
+			in, err := w.opts.FS.OpenInputUntil(ctx, j.path)
+			w.stream(ctx, j, in, err)
 			return
 		}
 	}
-	f, info, err := j.open(r.opts.FS)
+	f, info, err := j.open(w.opts.FS)
 	if err != nil {
-		r.fail(j.name, failure.StageOpen, err)
+		j.fail(failure.StageOpen, err)
 		return
 	}
 	defer func() { f.Close() }()
-	for attempt := 1; info.Kind == fsys.Regular && !r.out.holds(j, info); attempt++ {
-		if r.regular(ctx, j, f, info, set) {
+	for attempt := 1; info.Kind == fsys.Regular && !w.out.holds(j, info); attempt++ {
+		if w.regular(ctx, j, f, info) {
 			return
 		}
 		if attempt == maxAttempts {
-			r.fail(j.name, failure.StageRead, errChanged)
+			j.fail(failure.StageRead, errChanged)
 			return
 		}
-		again, now, err := j.open(r.opts.FS) // another file may have the name now
+		again, now, err := j.open(w.opts.FS) // another file may have the name now
 		if err != nil {
-			r.fail(j.name, failure.StageRead, err)
+			j.fail(failure.StageRead, err)
 			return
 		}
 		f.Close()
 		f, info = again, now
 	}
 	switch {
-	case r.out.holds(j, info):
+	case w.out.holds(j, info):
 		return
 	case j.dir != nil:
-		r.fail(j.name, failure.StageOpen, &fsys.KindError{Kind: info.Kind})
+		j.fail(failure.StageOpen, &fsys.KindError{Kind: info.Kind})
 	default:
-		in, err := r.opts.FS.OpenInputUntil(ctx, j.path)
-		r.stream(ctx, j, in, err, set)
+		in, err := w.opts.FS.OpenInputUntil(ctx, j.path)
+		w.stream(ctx, j, in, err)
 	}
 }
 
-func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
+func (j *job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 	if j.dir == nil {
 		return sys.OpenFile(j.path)
 	}
@@ -87,9 +89,9 @@ func (j job) open(sys *fsys.FS) (*fsys.File, fsys.Info, error) {
 
 // regular hashes one state of the file that has the name. If another process writes to the
 // file or replaces it meanwhile, regular returns an error and the file is hashed again.
-func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, set *hash.Set) (settled bool) {
-	set.Reset()
-	n, fromDevice, err := r.pipe.ReadBack(ctx, f, info, set, r.opts.Cache, nil)
+func (w *worker) regular(ctx context.Context, j *job, f *fsys.File, info fsys.Info) (settled bool) {
+	w.set.Reset()
+	n, fromDevice, err := w.pipe.ReadBack(ctx, f, info, w.set, w.opts.Cache, nil)
 	var now fsys.Info
 	if err == nil {
 		now, err = f.Stat()
@@ -97,52 +99,46 @@ func (r *run) regular(ctx context.Context, j job, f *fsys.File, info fsys.Info, 
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		r.fail(j.name, failure.StageRead, err)
-	case now.Size == info.Size && now.Mtime == info.Mtime && now.Ctime == info.Ctime:
-		r.results <- result{name: j.name, digests: set.Digests(), bytes: n, cached: r.opts.Cache != pipe.CacheAuto && !fromDevice, mtime: info.Mtime}
+		j.fail(failure.StageRead, err)
+	case now.SameState(info):
+		j.digests, j.bytes, j.mtime = w.set.Digests(), n, info.Mtime
+		j.cached = w.opts.Cache != pipe.CacheAuto && !fromDevice
 	default:
-		r.counters.Bytes.Add(-n)
+		w.counters.Bytes.Add(-n)
 		return false
 	}
 	return true
 }
 
 // stream hashes the data from a pipe or a device, and closes it. err is the error of opening it.
-func (r *run) stream(ctx context.Context, j job, in io.ReadCloser, err error, set *hash.Set) {
+func (w *worker) stream(ctx context.Context, j *job, in io.ReadCloser, err error) {
 	if err != nil {
-		r.failStream(ctx, j, failure.StageOpen, err)
+		j.fail(failure.StageOpen, fsys.BareError(err))
 		return
 	}
 	defer in.Close() //nolint:errcheck // it was only read
-	b, err := r.pipe.Pool.Get(ctx)
+	b, err := w.pipe.Pool.Get(ctx)
 	if err != nil {
 		return // the run was stopped
 	}
 	defer b.Release()
-	set.Reset()
+	w.set.Reset()
 	total := int64(0)
 	for ctx.Err() == nil {
 		n, err := in.Read(b.Buf)
-		set.Write(b.Buf[:n])
+		w.set.Write(b.Buf[:n])
 		total += int64(n)
-		r.counters.Bytes.Add(int64(n))
-		if r.pipe.Pace(ctx, n, nil) != nil {
+		w.counters.Bytes.Add(int64(n))
+		if w.pipe.Pace(ctx, n, nil) != nil {
 			return // the run was stopped
 		}
 		if errors.Is(err, io.EOF) {
-			r.results <- result{name: j.name, digests: set.Digests(), bytes: total}
+			j.digests, j.bytes = w.set.Digests(), total
 			return
 		}
 		if err != nil {
-			r.failStream(ctx, j, failure.StageRead, err)
+			j.fail(failure.StageRead, fsys.BareError(err))
 			return
 		}
-	}
-}
-
-// failStream reports an error, unless the run was stopped.
-func (r *run) failStream(ctx context.Context, j job, stage failure.Stage, err error) {
-	if ctx.Err() == nil {
-		r.fail(j.name, stage, fsys.BareError(err))
 	}
 }

@@ -240,11 +240,11 @@ func (r *run) compared(path string, finding mhl.Finding) {
 	r.report(Event{Mismatch: true, Path: path, Err: &failure.FileError{Path: path, Stage: failure.StageVerify, Err: err}})
 }
 
-// directory makes a result for a directory that a generation lists.
-func (r *run) directory(name string, mtime fsys.Time) {
+// directory returns the result for a directory that a generation lists. Its digests are zeros.
+func (r *run) directory(name string, mtime fsys.Time) *job {
 	empty := make(hash.Digests, len(r.hashes))
 	for i, a := range r.hashes {
 		empty[i] = make([]byte, a.Size())
 	}
-	r.results <- result{directory: true, name: name + "/", digests: empty, mtime: mtime}
+	return &job{name: name + "/", digests: empty, mtime: mtime}
 }

@@ -57,7 +57,7 @@ func (r *run) openOutput(ctx context.Context, args []argument) (*output, error) 
 // holds reports whether the file opened for j is the one that the lines are written to. A
 // manifest is identified by its path, because a hard link of the old one elsewhere stays an
 // ordinary file.
-func (o *output) holds(j job, info fsys.Info) bool {
+func (o *output) holds(j *job, info fsys.Info) bool {
 	if o.file == nil {
 		return info.ID == o.out && o.out != fsys.ID{}
 	}

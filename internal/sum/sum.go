@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -104,24 +106,12 @@ type Summary struct {
 // goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
-	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
-	if r.workers == 0 {
-		r.workers = pipe.DefaultWorkers()
-	}
-	r.workers = min(r.workers, max(fsys.OpenLimit()/16, 1)) // each has a file open and the directories above it
-	r.pipe = &pipe.Pipe{
-		Pool:      pipe.NewPool(pipe.DefaultBlockSize, int64(r.workers)*(pipe.DefaultQueueSize+2)*pipe.DefaultBlockSize),
-		QueueSize: pipe.DefaultQueueSize,
-		Bytes:     &c.Bytes,
-	}
-	if o.BytesPerSecond > 0 {
-		r.pipe.Limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
-	}
+	r := &run{opts: o, counters: c, workers: jobs.Workers(o.Workers, 1, 1), summary: &Summary{}}
+	r.pipe = jobs.NewPipe(r.workers, o.BytesPerSecond, &c.Bytes)
 	r.hashes = o.computed()
-	r.sets.New = func() any { return hash.NewSet(r.hashes) }
 	// Two, because the scan must not evict directories that the workers use.
 	for i := range r.handles {
-		r.handles[i] = fsys.NewHandles(min(max(fsys.OpenLimit()/8, 4), 256))
+		r.handles[i] = fsys.NewHandles(jobs.Directories(len(r.handles)))
 	}
 	args, err := r.arguments()
 	if err != nil {
@@ -214,12 +204,9 @@ type run struct {
 	workers  int
 	pipe     *pipe.Pipe
 	hashes   []hash.Algorithm // algorithms that are computed for each file
-	sets     sync.Pool        // a pool of *hash.Set
 	history  *history         // histories of the tree; nil without Options.MHL
 	out      *output
 	handles  [2]*fsys.Handles // directories of all trees: for the workers, and for the scan
-	jobs     chan job
-	results  chan result
 	reserved sync.Once
 
 	// Only the collector uses these.
@@ -242,24 +229,27 @@ type argument struct {
 // isTree reports whether names are relative to the only argument, a directory.
 func isTree(args []argument) bool { return len(args) == 1 && args[0].isDir }
 
-// job is a file for a worker.
+// job is a file for a worker, or a result that needs none.
 type job struct {
 	name string    // name that a line lists
 	dir  *walk.Dir // directory of the file, held; nil for a file that the user named
 	base string    // name of the file in dir
 	path string    // path of a file without dir; "-" for standard input
-}
 
-// result is the result of a job, or another event to report.
-type result struct {
-	name    string
 	digests hash.Digests // digests of the file; nil if it failed
 	bytes   int64
 	cached  bool      // true if perhaps memory and not the device was read
 	mtime   fsys.Time // zero for a stream
-	event   *Event
+	event   *Event    // event to report; may be nil
+}
 
-	directory bool // true for a directory, which has digests of zeros and is only listed
+// isFile reports whether j is a file to hash.
+func (j *job) isFile() bool { return j.dir != nil || j.path != "" }
+
+func (j *job) fail(stage failure.Stage, err error) { j.event = failed(j.name, stage, err) }
+
+func failed(name string, stage failure.Stage, err error) *Event {
+	return &Event{Path: name, Err: &failure.FileError{Path: name, Stage: stage, Err: err}}
 }
 
 // arguments reads the status of the paths that the user gave. A missing path is reported
@@ -283,79 +273,78 @@ func (r *run) arguments() ([]argument, error) {
 	return args, nil
 }
 
-// hash sends all files to the workers and collects their results.
+// hash hashes all files and collects their results.
 func (r *run) hash(ctx context.Context, args []argument) {
-	// Each job may have another directory, which stays open for it.
-	r.jobs = make(chan job, min(64, fsys.OpenLimit()/16))
-	r.results = make(chan result, 64)
-	stop := r.counters.CountAhead(ctx, func(ctx context.Context) bool { return r.scan(ctx, args) })
-	var workers, collector sync.WaitGroup
-	collector.Go(r.collect)
-	for range r.workers {
-		workers.Go(func() {
-			shown := r.counters.NewWorker()
-			for j := range r.jobs {
-				if ctx.Err() == nil {
-					shown.Begin(j.name)
-					r.do(ctx, j)
-					shown.End()
+	jobs.Run(ctx, &jobs.Options[*job]{
+		Devices: 1, Workers: r.workers, Counters: r.counters,
+		Path:  func(j *job) string { return j.name },
+		Ahead: func(ctx context.Context) bool { return r.scan(ctx, args) },
+		Produce: func(send func(int, *job)) {
+			for _, a := range args {
+				if ctx.Err() != nil {
+					return
 				}
-				if j.dir != nil {
-					j.dir.Done()
-				}
+				r.find(ctx, a, func(j *job) { send(0, j) })
 			}
-		})
-	}
-	for _, a := range args {
-		if ctx.Err() != nil {
-			break
-		}
-		if a.err != nil {
-			r.fail(a.given, failure.StageOpen, a.err)
-			continue
-		}
-		if !a.isDir {
-			r.jobs <- job{name: filepath.ToSlash(a.given), path: a.given}
-			continue
-		}
-		v := &visitor{run: r, ctx: ctx, given: a.given, prefix: a.prefix}
+		},
+		Work: func(_ int, list iter.Seq[*job]) {
+			w := &worker{run: r, set: hash.NewSet(r.hashes)}
+			for j := range list {
+				w.do(ctx, j)
+			}
+		},
+		Collect: r.collect,
+	})
+	r.summary.LeftOut = r.leftOut.Load()
+}
+
+// find makes jobs of the files of an argument.
+func (r *run) find(ctx context.Context, a argument, send func(*job)) {
+	switch {
+	case a.err != nil:
+		send(&job{event: failed(a.given, failure.StageOpen, a.err)})
+	case !a.isDir:
+		send(&job{name: filepath.ToSlash(a.given), path: a.given})
+	default:
+		v := &visitor{run: r, send: send, given: a.given, prefix: a.prefix}
 		if err := r.walk(ctx, r.handles[0], a, v, walk.Options{Workers: min(r.workers, 4), LeftOut: &r.leftOut, SkipReserved: v.skipReserved}); err != nil {
 			v.fail("", err)
 		}
 	}
-	close(r.jobs)
-	workers.Wait()
-	close(r.results)
-	collector.Wait()
-	r.summary.LeftOut = r.leftOut.Load()
-	stop()
 }
 
-// collect runs until results is closed. No other goroutine uses the builder and the
+// collect counts and reports the result of a job. No other goroutine uses the builder and the
 // summary, or calls Options.Report.
-func (r *run) collect() {
-	for got := range r.results {
-		if e := got.event; e != nil {
-			r.report(*e)
-		}
-		if got.digests == nil {
-			continue
-		}
-		if !got.directory {
-			r.summary.Files++
-		}
-		r.summary.Bytes += got.bytes
-		if got.cached {
-			r.summary.Cached++
-		}
-		entry := manifest.Entry{Path: got.name, Digests: got.digests, Size: got.bytes, Mtime: got.mtime.Sec}
-		if r.opts.Listed != nil {
-			r.opts.Listed(entry)
-			continue
-		}
-		err := r.builder.Put(entry)
-		r.failed = cmp.Or(r.failed, err)
+func (r *run) collect(j *job, done bool) {
+	if j.dir != nil {
+		j.dir.Done()
 	}
+	if !done {
+		return
+	}
+	if j.event != nil {
+		r.report(*j.event)
+	}
+	if j.isFile() {
+		r.counters.Files.Add(1)
+	}
+	if j.digests == nil {
+		return
+	}
+	if j.isFile() {
+		r.summary.Files++
+	}
+	r.summary.Bytes += j.bytes
+	if j.cached {
+		r.summary.Cached++
+	}
+	entry := manifest.Entry{Path: j.name, Digests: j.digests, Size: j.bytes, Mtime: j.mtime.Sec}
+	if r.opts.Listed != nil {
+		r.opts.Listed(entry)
+		return
+	}
+	err := r.builder.Put(entry)
+	r.failed = cmp.Or(r.failed, err)
 }
 
 // report counts an event and passes it to Options.Report. The caller counts mismatches, because those
@@ -370,10 +359,6 @@ func (r *run) report(e Event) {
 	if r.opts.Report != nil {
 		r.opts.Report(e)
 	}
-}
-
-func (r *run) fail(name string, stage failure.Stage, err error) {
-	r.results <- result{event: &Event{Path: name, Err: &failure.FileError{Path: name, Stage: stage, Err: err}}}
 }
 
 // walk visits a directory. The walk options are completed with those of the run.

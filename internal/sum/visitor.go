@@ -1,7 +1,6 @@
 package sum
 
 import (
-	"context"
 	"errors"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -13,7 +12,7 @@ import (
 // visitor makes jobs of the regular files of a tree.
 type visitor struct {
 	run    *run
-	ctx    context.Context //nolint:containedctx // a walk's visitor lives as long as the walk
+	send   func(*job)
 	given  string
 	prefix string
 }
@@ -25,7 +24,7 @@ func (v *visitor) Enter(d *walk.Dir) bool {
 	}
 	if h := v.run.history; h != nil && d.Parent != nil {
 		if path := d.Path(); !h.hides(path, true) {
-			v.run.directory(path, d.Info.Mtime)
+			v.send(v.run.directory(path, d.Info.Mtime))
 		}
 	}
 	return true // files of a hidden directory are counted and may have lines
@@ -40,11 +39,7 @@ func (v *visitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	d.Hold()
-	select {
-	case v.run.jobs <- job{name: v.prefix + d.Join(name), dir: d, base: name}:
-	case <-v.ctx.Done():
-		d.Done()
-	}
+	v.send(&job{name: v.prefix + d.Join(name), dir: d, base: name})
 }
 
 // hidden reports whether the run writes nothing about a file, because the history ignores
@@ -76,12 +71,12 @@ func (v *visitor) fail(name string, err error) {
 	} else {
 		name = v.prefix + name
 	}
-	v.run.fail(name, failure.StageScan, err)
+	v.send(&job{event: failed(name, failure.StageScan, err)})
 }
 
 func (v *visitor) skipReserved(d *walk.Dir, name string) {
 	v.run.reserved.Do(func() {
 		err := errors.New("journals, markers and temporaries of unfinished copies are not listed")
-		v.run.results <- result{event: &Event{Warning: true, Path: v.prefix + d.Join(name), Err: err}}
+		v.send(&job{event: &Event{Warning: true, Path: v.prefix + d.Join(name), Err: err}})
 	})
 }
