@@ -15,7 +15,6 @@ const BadPrefix = fsys.Reserved + "bad-"
 
 // setAside renames a bad file of a tree and adds its new name to the error.
 func (r *run) setAside(tree int, path string, err error, dir *fsys.Dir, name string, info fsys.Info) error {
-	r.moving.Lock()
 	bad, moveErr := "", error(nil)
 	if mayMove := r.Trees[tree].MayMove; mayMove != nil {
 		moveErr = mayMove(path)
@@ -23,7 +22,6 @@ func (r *run) setAside(tree int, path string, err error, dir *fsys.Dir, name str
 	if moveErr == nil {
 		bad, moveErr = setAside(dir, name, info)
 	}
-	r.moving.Unlock()
 	switch {
 	case bad == "":
 		return fmt.Errorf("%w; it could not be moved out of the way: %w", err, moveErr)

@@ -4,22 +4,23 @@
 //	lines of all trees ──jobs──▶ workers of device 1: its trees, one after the other
 //	   (merged by path)  └─────▶ workers of device 2 ...
 //
-// A job is one path. Each device has its own workers, so trees on different devices are
-// read at the same time. The last worker to finish a job judges its files. A file that differs
-// from its line is renamed only if this run wrote it, or if the source still matches the line.
-// Otherwise the file may be the last good copy. Run returns the paths that no manifest may list.
+// A job is one path on one device. Each device has its own workers, so trees on different
+// devices are read at the same time. One goroutine judges a path after its last job. A file that
+// differs from its line is renamed only if this run wrote it, or if the source still matches
+// the line. Otherwise the file may be the last good copy. Run returns the paths that no manifest may
+// list.
 package readback
 
 import (
 	"bytes"
 	"context"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -34,9 +35,8 @@ type Options struct {
 	Counters *counters.Set
 	Sampler  *timing.Sampler // sampler of the waiting; may be nil
 
-	// Report receives each finding, from several goroutines at the same time. For a file of
-	// a tree that cannot be read, it returns whether the whole tree is gone. Then Run reads
-	// no more of that tree.
+	// Report receives each finding, from one goroutine. For a file of a tree that cannot be
+	// read, it returns whether the whole tree is gone. Then Run reads no more of that tree.
 	Report func(Finding) (gone bool)
 }
 
@@ -55,8 +55,8 @@ type Tree struct {
 	// the file there, in dir. Only a run with a Source needs it.
 	SourceChanged func(dir *fsys.Dir, there, source fsys.Info) bool
 
-	// Written reports whether this run wrote the file path. Run makes one call at a time. If
-	// it is nil, the run wrote all files.
+	// Written reports whether this run wrote the file path. If it is nil, the run wrote all
+	// files.
 	Written func(path string) bool
 
 	// MayMove, if set, is called before the bad file path is renamed. An error prevents the
@@ -113,64 +113,54 @@ func (t *Result) count(n int64, cached bool) {
 // Run reads everything and returns a result for each tree. It ends early with ctx; all
 // its goroutines have ended when it returns.
 func Run(ctx context.Context, o *Options) []Result {
-	r := &run{Options: o, ctx: ctx}
-	r.mu.results = make([]Result, len(o.Trees))
+	r := &run{Options: o, results: make([]Result, len(o.Trees)), gone: make([]atomic.Bool, len(o.Trees))}
 	groups := r.groups()
-	limit := max(fsys.OpenLimit()/4/(o.Workers*len(groups))/(len(o.Trees)+1), 1)
-	var workers sync.WaitGroup
-	for _, g := range groups {
-		for range o.Workers {
-			workers.Go(func() {
-				w := r.newWorker(g, limit)
-				defer w.close()
-				w.work()
-			})
-		}
+	// Each worker may have a directory of each tree of its device open. The judge opens all trees.
+	limit := jobs.Directories((o.Workers*len(groups) + 1) * (len(o.Trees) + 1))
+	all := &group{}
+	for i := range o.Trees {
+		all.trees = append(all.trees, i)
 	}
-	for j := range r.jobs(groups) {
-		if ctx.Err() != nil {
-			break
-		}
-		for _, g := range j.groups {
-			g.jobs <- j
-		}
-	}
-	for _, g := range groups {
-		close(g.jobs)
-	}
-	workers.Wait()
-	return r.mu.results
+	j := &judge{r.newWorker(ctx, all, limit)}
+	defer j.close()
+	jobs.Run(ctx, &jobs.Options[job]{
+		Devices: len(groups), Workers: o.Workers, Counters: o.Counters,
+		Path: func(j job) string { return j.path },
+		Produce: func(send func(device int, j job)) {
+			for p := range r.paths(groups) {
+				if ctx.Err() != nil {
+					return
+				}
+				for _, g := range p.groups {
+					send(g.device, job{p, g})
+				}
+			}
+		},
+		Work: func(device int, list iter.Seq[job]) {
+			w := r.newWorker(ctx, groups[device], limit)
+			defer w.close()
+			for j := range list {
+				w.do(j.entry)
+			}
+		},
+		Collect: j.collect,
+	})
+	return r.results
 }
 
 // run is one execution of Run.
 type run struct {
 	*Options
-	ctx    context.Context
-	linked linkedDigests
-	moving sync.Mutex // held for Tree.Written, and while a bad file is renamed and its directory restored
-	mu     struct {
-		sync.Mutex
-		results []Result
-	}
-}
-
-// update changes the result of a tree.
-func (r *run) update(tree int, change func(*Result)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	change(&r.mu.results[tree])
-}
-
-func (r *run) isGone(tree int) (gone bool) {
-	r.update(tree, func(t *Result) { gone = t.Gone })
-	return gone
+	linked  linkedDigests
+	results []Result      // only the judge uses them
+	gone    []atomic.Bool // trees of which nothing is read any more
 }
 
 // group has the source and the trees on one device.
 type group struct {
+	device int
 	trees  []int
 	source bool
-	jobs   chan *job
 }
 
 func (r *run) groups() (list []*group) {
@@ -178,7 +168,7 @@ func (r *run) groups() (list []*group) {
 	at := func(device uint64) *group {
 		g := devices[device]
 		if g == nil {
-			g = &group{jobs: make(chan *job, r.Workers)}
+			g = &group{device: len(list)}
 			devices[device] = g
 			list = append(list, g)
 		}
@@ -194,13 +184,19 @@ func (r *run) groups() (list []*group) {
 	return list
 }
 
-// job is a path to read in all trees that list it, and in the source.
+// job is a path to read on one device.
 type job struct {
+	*entry
+	group *group
+}
+
+// entry is a path to read in all trees that list it, and in the source.
+type entry struct {
 	path   string
 	files  []file // one file for each tree
 	source sourceFile
 	groups []*group
-	left   atomic.Int32 // number of groups that have not finished it
+	left   int // number of groups that have not finished it; only the judge uses it
 }
 
 // file is a job's file in one tree.
@@ -208,6 +204,7 @@ type file struct {
 	digests hash.Digests // listed digests; nil if the tree does not list the path
 	good    bool
 	cached  bool      // true if perhaps memory and not the device was read
+	lost    error     // the reason why the file cannot be opened
 	bad     error     // the reason why the file that info describes does not match its line
 	kind    Kind      // kind of bad
 	info    fsys.Info // state of the file that was read
@@ -215,15 +212,16 @@ type file struct {
 
 // sourceFile is a job's file in the source.
 type sourceFile struct {
-	read    bool         // true if the file was read, or the failure was reported
+	read    bool         // true if it was tried to read the file
 	digests hash.Digests // digests of the file; nil if it cannot be read
+	err     error        // the reason why it cannot be read
 	info    fsys.Info
 	changed bool // true if the file has changed while it was read
 }
 
-// jobs merges the lines of all trees.
-func (r *run) jobs(groups []*group) iter.Seq[*job] {
-	return func(yield func(*job) bool) {
+// paths merges the lines of all trees.
+func (r *run) paths(groups []*group) iter.Seq[*entry] {
+	return func(yield func(*entry) bool) {
 		type head struct {
 			path    string
 			digests hash.Digests
@@ -247,30 +245,30 @@ func (r *run) jobs(groups []*group) iter.Seq[*job] {
 			if least < 0 {
 				return
 			}
-			j := &job{path: heads[least].path, files: make([]file, len(heads))}
+			p := &entry{path: heads[least].path, files: make([]file, len(heads))}
 			for i := range heads {
-				if h := &heads[i]; h.ok && h.path == j.path {
+				if h := &heads[i]; h.ok && h.path == p.path {
 					for _, digest := range h.digests {
-						j.files[i].digests = append(j.files[i].digests, bytes.Clone(digest))
+						p.files[i].digests = append(p.files[i].digests, bytes.Clone(digest))
 					}
 					h.path, h.digests, h.ok = h.next()
 				}
 			}
-			j.groups = concerned(groups, j)
-			j.left.Store(int32(len(j.groups)))
-			if !yield(j) {
+			p.groups = concerned(groups, p)
+			p.left = len(p.groups)
+			if !yield(p) {
 				return
 			}
 		}
 	}
 }
 
-// concerned returns the groups that have to read a file of the job.
-func concerned(groups []*group, j *job) (list []*group) {
+// concerned returns the groups that have to read a file of the path.
+func concerned(groups []*group, p *entry) (list []*group) {
 	for _, g := range groups {
 		reads := g.source
 		for _, i := range g.trees {
-			reads = reads || j.files[i].digests != nil
+			reads = reads || p.files[i].digests != nil
 		}
 		if reads {
 			list = append(list, g)
