@@ -9,16 +9,15 @@ package compare
 
 import (
 	"context"
-	"sync"
+	"iter"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
@@ -136,7 +135,7 @@ type run struct {
 	counters *counters.Set
 	workers  int
 	trees    []*tree
-	limiter  *rate.Limiter // nil for none
+	pipe     *pipe.Pipe    // counts and limits the bytes of A; each worker has buffers of its own
 	large    chan struct{} // a place for each long file that is read at the same time
 	summary  *Summary
 }
@@ -146,19 +145,11 @@ type run struct {
 // stopped; then the summary is not nil. When Run returns, all its goroutines have ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	begun := time.Now()
-	r := &run{opts: o, counters: c, workers: o.Workers, summary: &Summary{}}
-	if r.workers == 0 {
-		r.workers = pipe.DefaultWorkers()
-	}
-	// Each worker has a file of each tree open, and the directories above them. The walk
-	// has separate directories, and the runtime needs some descriptors.
+	r := &run{opts: o, counters: c, workers: jobs.Workers(o.Workers, 1, len(o.Trees)), summary: &Summary{}}
+	r.pipe = jobs.NewPipe(r.workers, o.BytesPerSecond, &c.Bytes)
 	limit, least := fsys.OpenLimit(), 16+8*len(o.Trees)
 	if limit < least {
 		return nil, failure.Refuse("comparing %d trees needs %d open files, and the limit is %d; raise it with ulimit -n %[2]d", len(o.Trees), least, limit)
-	}
-	r.workers = min(r.workers, max(limit/(8*len(o.Trees)), 1))
-	if o.BytesPerSecond > 0 {
-		r.limiter = pipe.NewLimiter(o.BytesPerSecond, pipe.DefaultBlockSize)
 	}
 	defer r.closeTrees()
 	if err := r.openTrees(); err != nil {
@@ -199,68 +190,45 @@ func (r *run) longAtOnce() int {
 	return r.workers
 }
 
-// window limits the jobs between the merge and the reporter. During the comparison of a
-// long file other workers continue, and their results wait.
-const window = 1 << 14
-
-// compare runs the merge, the workers and the reporter.
+// compare compares all entries and reports them in the order of the merge.
 func (r *run) compare(ctx context.Context) {
-	stop := r.startScan(ctx)
-	defer stop()
-	m := &merge{
-		run:     r,
-		ctx:     ctx,
-		jobs:    make(chan *job, 4*r.workers),
-		places:  make(chan struct{}, window),
-		results: make(chan *job, 4*r.workers),
-	}
-	go func() {
-		defer close(m.jobs)
-		m.roots()
-	}()
-	var workers sync.WaitGroup
-	for range r.workers {
-		workers.Go(func() {
-			w, shown := newWorker(r), r.counters.NewWorker()
-			for j := range m.jobs {
-				if ctx.Err() == nil {
-					if j.kinds != nil && j.kinds[0] == fsys.Regular {
-						shown.Begin(j.dir.join(j.name))
-					}
-					w.do(ctx, j)
-					shown.End()
-				}
-				j.dir.done()
-				m.results <- j
-			}
-		})
-	}
-	go func() {
-		workers.Wait()
-		close(m.results)
-	}()
-	r.collect(ctx, m)
-}
-
-// collect accepts the jobs in any order and reports them in the order of the merge.
-func (r *run) collect(ctx context.Context, m *merge) {
-	early := map[int64]*job{} // jobs that are finished before earlier ones
-	next := int64(0)
-	for j := range m.results {
-		early[j.number] = j
-		for {
-			j, ok := early[next]
-			if !ok {
-				break
-			}
-			delete(early, next)
-			next++
-			if ctx.Err() == nil {
-				r.account(j)
-			}
-			<-m.places
+	m := &merge{run: r, ctx: ctx}
+	stopped := false // a result is missing, so the counts of its directories would be wrong
+	order := jobs.NewOrder(jobs.MemoryOfResults(), sizeOf, func(j *job) {
+		if stopped = stopped || !j.done; !stopped {
+			r.account(j)
 		}
-	}
+	})
+	jobs.Run(ctx, &jobs.Options[*job]{
+		Devices: 1, Workers: r.workers, Counters: r.counters, Ahead: r.scan,
+		Path: func(j *job) string {
+			if !j.isFileOfA() {
+				return ""
+			}
+			return j.dir.join(j.name)
+		},
+		Produce: func(send func(int, *job)) {
+			m.send = func(j *job) { order.Wait(j.number); send(0, j) }
+			m.roots()
+		},
+		Work: func(_ int, list iter.Seq[*job]) {
+			w := newWorker(r)
+			for j := range list {
+				w.do(ctx, j)
+			}
+		},
+		Collect: func(j *job, done bool) {
+			j.done = done
+			j.dir.done()
+			if done && j.isFileOfA() {
+				r.counters.Files.Add(1)
+			}
+			order.Done(j.number, j)
+		},
+	})
 	r.summary.LeftOut += m.leftOut
 	r.summary.Own += m.own
 }
+
+// sizeOf returns the memory of a job that waits for its report, in bytes.
+func sizeOf(j *job) int { return 300 + len(j.name) + 200*len(j.events) }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -110,22 +109,16 @@ func (w *worker) short(ctx context.Context, j *job, files []*side, size int64) (
 		pieces = append(pieces, piece{data: p[:n]})
 	}
 	first := pieces[0].data
-	if !w.pace(ctx, len(first)) {
+	if w.run.pipe.Pace(ctx, len(first), nil) != nil {
 		return 0, false
 	}
-	counters.Grow(&w.run.counters.Bytes, int64(len(first)))
+	w.run.pipe.Count(int64(len(first)))
 	for i, s := range files[1:] {
 		if !s.failed {
 			s.compareBlock(0, first, pieces[i+1].data, size)
 		}
 	}
 	return int64(len(first)), size == 0 && len(first) == blockSize
-}
-
-// pace waits until Options.BytesPerSecond allows n more bytes. It returns false if ctx
-// ends.
-func (w *worker) pace(ctx context.Context, n int) bool {
-	return w.run.limiter == nil || w.run.limiter.WaitN(ctx, n) == nil
 }
 
 // compareBlock compares the blocks at off.
@@ -178,13 +171,13 @@ func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (t
 		for len(asked) < readAhead && next < size {
 			if sparse {
 				data := nextData(files, next, size)
-				counters.Grow(&w.run.counters.Bytes, data-next)
+				w.run.pipe.Count(data - next)
 				total += data - next
 				if next = data; next >= size {
 					break
 				}
 			}
-			if !w.pace(ctx, int(min(blockSize, size-next))) {
+			if w.run.pipe.Pace(ctx, int(min(blockSize, size-next)), nil) != nil {
 				return total
 			}
 			for i := range files {
@@ -221,7 +214,7 @@ func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (t
 			left = left || going[i+1]
 		}
 		n := int64(len(first.data))
-		counters.Grow(&w.run.counters.Bytes, n)
+		w.run.pipe.Count(n)
 		total += n
 		if !left || n < blockSize {
 			return total

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -24,6 +23,7 @@ type job struct {
 	ends   *group      // the group that the job ends
 
 	// The results.
+	done     bool  // true if the run was not stopped before
 	compared bool  // true if at least two trees were compared
 	bytes    int64 // number of compared bytes of A
 	size     int64 // size of a regular file, if needed
@@ -36,6 +36,9 @@ type job struct {
 func (j *job) fail(tree int, path string, stage failure.Stage, err error) {
 	j.events = append(j.events, Event{Verdict: Unreadable, Path: path, Trees: []int{tree}, Stage: stage, Err: err})
 }
+
+// isFileOfA reports whether the job has a regular file of A.
+func (j *job) isFileOfA() bool { return j.ends == nil && j.kinds != nil && j.kinds[0] == fsys.Regular }
 
 // worker compares one name after another.
 type worker struct {
@@ -77,13 +80,6 @@ func (w *worker) do(ctx context.Context, j *job) {
 
 // examine checks which trees have the entry, and compares it between them.
 func (w *worker) examine(ctx context.Context, j *job) {
-	if j.kinds[0] == fsys.Regular {
-		defer func() {
-			if ctx.Err() == nil { // a stopped run has not compared the file
-				w.run.counters.Files.Add(1)
-			}
-		}()
-	}
 	var have, same []int // trees; same: A and the trees whose entry is equal to A's
 	for _, i := range j.dir.trees {
 		if j.kinds[i] == fsys.Unknown {
@@ -152,7 +148,7 @@ func (w *worker) measure(j *job, tree int) {
 // progress counts bytes of A that need not be read.
 func (w *worker) progress(n int64) {
 	if !w.run.opts.Quick {
-		counters.Grow(&w.run.counters.Bytes, n)
+		w.run.pipe.Count(n)
 	}
 }
 
@@ -334,7 +330,7 @@ func (w *worker) content(ctx context.Context, j *job, a *side, others []*side) b
 		switch {
 		case err != nil:
 			w.failed(j, s, failure.StageRead, err)
-		case now.Size != s.info.Size || now.Mtime != s.info.Mtime || now.Ctime != s.info.Ctime:
+		case !now.SameState(s.info):
 			w.failed(j, s, failure.StageCheck, errChanged)
 		}
 	}

@@ -70,33 +70,29 @@ func (d *folder) counts() bool { return d.group != nil && d.group.only }
 // merge lists all trees, directory by directory in path order, and makes a job of each
 // name. One goroutine calls its methods.
 type merge struct {
-	run     *run
-	ctx     context.Context //nolint:containedctx // a merge lives as long as the run
-	jobs    chan *job
-	places  chan struct{} // each job holds a place until the reporter receives it
-	results chan *job
-	number  int64
+	run    *run
+	ctx    context.Context //nolint:containedctx // a merge lives as long as the run
+	send   func(*job)
+	number int64 // number of the next job
 
-	leftOut, own int64 // numbers for Summary; read after results is closed
+	leftOut, own int64 // numbers for Summary
 }
 
-// send sends a job in the directory d to the workers.
-func (m *merge) send(d *folder, j *job) {
-	select {
-	case m.places <- struct{}{}:
-	case <-m.ctx.Done():
+// add sends a job in the directory d to the workers.
+func (m *merge) add(d *folder, j *job) {
+	if m.ctx.Err() != nil {
 		return
 	}
 	d.hold()
 	j.dir, j.number = d, m.number
 	m.number++
-	m.jobs <- j
+	m.send(j)
 }
 
 func (m *merge) fail(d *folder, tree int, path string, stage failure.Stage, err error) {
 	j := &job{}
 	j.fail(tree, path, stage, err)
-	m.send(d, j)
+	m.add(d, j)
 }
 
 // roots merges the trees.
@@ -301,7 +297,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	implied := isDir && (!m.verdictOf(d, name, fsys.Directory).Selected || !d.only.Child(name).All())
 	if d.counts() {
 		if !implied {
-			m.send(d, &job{name: strings.Clone(name), kinds: kinds})
+			m.add(d, &job{name: strings.Clone(name), kinds: kinds})
 		}
 		if isDir {
 			m.descend(d, name, kinds, d.group)
@@ -319,7 +315,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	}
 	j := &job{name: strings.Clone(name), kinds: kinds}
 	if !isDir {
-		m.send(d, j)
+		m.add(d, j)
 		return
 	}
 	var have []int
@@ -330,7 +326,7 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	}
 	if len(have) == len(d.trees) {
 		if !implied {
-			m.send(d, j)
+			m.add(d, j)
 		}
 		m.descend(d, name, kinds, nil)
 		return
@@ -341,10 +337,10 @@ func (m *merge) entry(d *folder, name string, isDir bool, kinds []fsys.Kind) {
 	}
 	j.group.implied = implied && j.group.only
 	j.group.typed = typed && j.group.only
-	m.send(d, j)
+	m.add(d, j)
 	m.descend(d, name, kinds, j.group)
 	if j.group.only {
-		m.send(d, &job{name: j.name, kinds: kinds, ends: j.group})
+		m.add(d, &job{name: j.name, kinds: kinds, ends: j.group})
 	}
 }
 

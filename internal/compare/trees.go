@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
@@ -35,7 +36,7 @@ func (r *run) openTrees() error {
 			}
 			return failure.Refuse("%s (%s) cannot be opened: %s", Letter(i), quote.Name(given), reason(err))
 		}
-		t := &tree{given: given, root: root, handles: fsys.NewHandles(min(max(fsys.OpenLimit()/(4*len(r.opts.Trees)), 4), 256))}
+		t := &tree{given: given, root: root, handles: fsys.NewHandles(jobs.Directories(len(r.opts.Trees)))}
 		r.trees = append(r.trees, t)
 		if t.info, err = root.Stat(); err != nil {
 			return failure.Refuse("%s (%s) cannot be read: %s", Letter(i), quote.Name(given), reason(err))
@@ -83,7 +84,7 @@ func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) boo
 	if err != nil {
 		return false
 	}
-	handles := fsys.NewHandles(min(max(fsys.OpenLimit()/16, 4), 64))
+	handles := fsys.NewHandles(fsys.FinderLimit())
 	o.Workers, o.Filter, o.Only, o.OneFileSystem = 1, r.opts.Filter, r.opts.Only, r.opts.OneFileSystem
 	o.SkipReserved = func(*walk.Dir, string) {}
 	walk.Walk(ctx, walk.NewRoot(handles.Root(root), r.trees[0].info, v), o)
@@ -131,14 +132,11 @@ func (s *search) Failed(_ *walk.Dir, _ string, err error) {
 	s.failed = s.failed || !fsys.NoSuchFile(err)
 }
 
-// startScan counts the files of A and their bytes, ahead of the comparison, if progress is
-// shown. stop ends it and waits for it.
-func (r *run) startScan(ctx context.Context) (stop func()) {
+// scan counts the files of A and their bytes.
+func (r *run) scan(ctx context.Context) (complete bool) {
 	counter := walk.Counter{Counters: r.counters, Times: 1}
 	if r.opts.Quick {
 		counter.Times = 0
 	}
-	return r.counters.CountAhead(ctx, func(ctx context.Context) bool {
-		return r.walkFirst(ctx, counter, walk.Options{Found: counter.Found})
-	})
+	return r.walkFirst(ctx, counter, walk.Options{Found: counter.Found})
 }
