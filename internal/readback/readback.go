@@ -113,37 +113,33 @@ func (t *Result) count(n int64, cached bool) {
 // Run reads everything and returns a result for each tree. It ends early with ctx; all
 // its goroutines have ended when it returns.
 func Run(ctx context.Context, o *Options) []Result {
-	r := &run{Options: o, results: make([]Result, len(o.Trees)), gone: make([]atomic.Bool, len(o.Trees))}
+	r := &run{Options: o, ctx: ctx, source: len(o.Trees), results: make([]Result, len(o.Trees)), gone: make([]atomic.Bool, len(o.Trees)+1)}
 	groups := r.groups()
-	// Each worker may have a directory of each tree of its device open. The judge opens all trees.
+	// Each worker may have directories of each tree of its device open. The judge opens all trees.
 	limit := jobs.Directories((o.Workers*len(groups) + 1) * (len(o.Trees) + 1))
-	all := &group{}
-	for i := range o.Trees {
-		all.trees = append(all.trees, i)
-	}
-	j := &judge{r.newWorker(ctx, all, limit)}
-	defer j.close()
+	judge := &judge{r.newWorker(limit)}
+	defer judge.close()
 	jobs.Run(ctx, &jobs.Options[job]{
 		Devices: len(groups), Workers: o.Workers, Counters: o.Counters,
 		Path: func(j job) string { return j.path },
 		Produce: func(send func(device int, j job)) {
-			for p := range r.paths(groups) {
+			for e := range r.entries(len(groups)) {
 				if ctx.Err() != nil {
 					return
 				}
-				for _, g := range p.groups {
-					send(g.device, job{p, g})
+				for device, places := range groups {
+					send(device, job{e, places})
 				}
 			}
 		},
-		Work: func(device int, list iter.Seq[job]) {
-			w := r.newWorker(ctx, groups[device], limit)
+		Work: func(_ int, list iter.Seq[job]) {
+			w := r.newWorker(limit)
 			defer w.close()
 			for j := range list {
-				w.do(j.entry)
+				w.do(j)
 			}
 		},
-		Collect: j.collect,
+		Collect: judge.collect,
 	})
 	return r.results
 }
@@ -151,76 +147,55 @@ func Run(ctx context.Context, o *Options) []Result {
 // run is one execution of Run.
 type run struct {
 	*Options
+	ctx     context.Context //nolint:containedctx // a run lives as long as Run
+	source  int             // index of the source after those of the trees
 	linked  linkedDigests
 	results []Result      // only the judge uses them
-	gone    []atomic.Bool // trees of which nothing is read any more
+	gone    []atomic.Bool // places of which nothing is read any more
 }
 
-// group has the source and the trees on one device.
-type group struct {
-	device int
-	trees  []int
-	source bool
-}
-
-func (r *run) groups() (list []*group) {
-	devices := map[uint64]*group{}
-	at := func(device uint64) *group {
-		g := devices[device]
-		if g == nil {
-			g = &group{device: len(list)}
+// groups returns the indexes of the trees, and of a source that is read completely, by device.
+func (r *run) groups() (list [][]int) {
+	devices := map[uint64]int{}
+	add := func(place int, device uint64) {
+		g, known := devices[device]
+		if !known {
+			g = len(list)
 			devices[device] = g
-			list = append(list, g)
+			list = append(list, nil)
 		}
-		return g
+		list[g] = append(list[g], place)
 	}
 	for i, t := range r.Trees {
-		g := at(t.Device)
-		g.trees = append(g.trees, i)
+		add(i, t.Device)
 	}
 	if r.Source != nil && r.Source.Full {
-		at(r.Source.Device).source = true
+		add(r.source, r.Source.Device)
 	}
 	return list
 }
 
-// job is a path to read on one device.
+// job is an entry to read on one device.
 type job struct {
 	*entry
-	group *group
+	places []int // indexes of files
 }
 
 // entry is a path to read in all trees that list it, and in the source.
 type entry struct {
-	path   string
-	files  []file // one file for each tree
-	source sourceFile
-	groups []*group
-	left   int // number of groups that have not finished it; only the judge uses it
+	path  string
+	files []file // one file for each tree, and that of the source
+	left  int    // number of jobs that are not finished; only the judge uses it
 }
 
-// file is a job's file in one tree.
+// file is an entry's file in one place.
 type file struct {
-	digests hash.Digests // listed digests; nil if the tree does not list the path
-	good    bool
-	cached  bool      // true if perhaps memory and not the device was read
-	lost    error     // the reason why the file cannot be opened
-	bad     error     // the reason why the file that info describes does not match its line
-	kind    Kind      // kind of bad
-	info    fsys.Info // state of the file that was read
+	listed hash.Digests // nil if the tree does not list the path
+	content
 }
 
-// sourceFile is a job's file in the source.
-type sourceFile struct {
-	read    bool         // true if it was tried to read the file
-	digests hash.Digests // digests of the file; nil if it cannot be read
-	err     error        // the reason why it cannot be read
-	info    fsys.Info
-	changed bool // true if the file has changed while it was read
-}
-
-// paths merges the lines of all trees.
-func (r *run) paths(groups []*group) iter.Seq[*entry] {
+// entries merges the lines of all trees. Each entry gets so many jobs.
+func (r *run) entries(jobs int) iter.Seq[*entry] {
 	return func(yield func(*entry) bool) {
 		type head struct {
 			path    string
@@ -245,34 +220,18 @@ func (r *run) paths(groups []*group) iter.Seq[*entry] {
 			if least < 0 {
 				return
 			}
-			p := &entry{path: heads[least].path, files: make([]file, len(heads))}
+			e := &entry{path: heads[least].path, files: make([]file, len(heads)+1), left: jobs}
 			for i := range heads {
-				if h := &heads[i]; h.ok && h.path == p.path {
+				if h := &heads[i]; h.ok && h.path == e.path {
 					for _, digest := range h.digests {
-						p.files[i].digests = append(p.files[i].digests, bytes.Clone(digest))
+						e.files[i].listed = append(e.files[i].listed, bytes.Clone(digest))
 					}
 					h.path, h.digests, h.ok = h.next()
 				}
 			}
-			p.groups = concerned(groups, p)
-			p.left = len(p.groups)
-			if !yield(p) {
+			if !yield(e) {
 				return
 			}
 		}
 	}
-}
-
-// concerned returns the groups that have to read a file of the path.
-func concerned(groups []*group, p *entry) (list []*group) {
-	for _, g := range groups {
-		reads := g.source
-		for _, i := range g.trees {
-			reads = reads || p.files[i].digests != nil
-		}
-		if reads {
-			list = append(list, g)
-		}
-	}
-	return list
 }

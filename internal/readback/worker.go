@@ -1,11 +1,6 @@
 package readback
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"io/fs"
 	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -15,138 +10,106 @@ import (
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
-// worker reads files one after the other on one device.
+// worker reads files one after the other.
 type worker struct {
 	*run
-	ctx        context.Context //nolint:containedctx // a worker lives as long as the run
-	group      *group
-	trees      []*fsys.Finder // finders of all trees; a worker of a device uses those of its group
-	treePipes  []*pipe.Pipe
-	source     *fsys.Finder // finder of source files; nil without a source
-	sourcePipe *pipe.Pipe
-	set        *hash.Set
-	activity   *timing.Activity
+	places   []place // the trees, and the source if there is one
+	set      *hash.Set
+	activity *timing.Activity
 }
 
-func (r *run) newWorker(ctx context.Context, g *group, limit int) *worker {
-	w := &worker{run: r, ctx: ctx, group: g, set: hash.NewSet(r.Hashes), activity: r.Sampler.Activity()}
+// place is a tree or the source.
+type place struct {
+	finder *fsys.Finder
+	pipe   *pipe.Pipe
+	device timing.Place
+}
+
+func (r *run) newWorker(limit int) *worker {
+	w := &worker{run: r, set: hash.NewSet(r.Hashes), activity: r.Sampler.Activity()}
+	bytes := &r.Counters.ReadBack.Bytes
 	for _, t := range r.Trees {
-		w.trees = append(w.trees, fsys.NewFinder(t.Root, limit))
-		w.treePipes = append(w.treePipes, r.Pipe.Counting(&r.Counters.ReadBack.Bytes, &t.Counters.Bytes))
+		w.places = append(w.places, place{fsys.NewFinder(t.Root, limit), r.Pipe.Counting(bytes, &t.Counters.Bytes), t.Place})
 	}
-	w.sourcePipe = r.Pipe.Counting(&r.Counters.ReadBack.Bytes, nil)
 	if r.Source != nil {
-		w.source = fsys.NewFinder(r.Source.Root, limit)
+		w.places = append(w.places, place{fsys.NewFinder(r.Source.Root, limit), r.Pipe.Counting(bytes, nil), timing.Source})
 	}
 	return w
 }
 
 func (w *worker) close() {
-	for _, finder := range w.trees {
-		finder.Close()
-	}
-	if w.source != nil {
-		w.source.Close()
+	for _, p := range w.places {
+		p.finder.Close()
 	}
 }
 
-// do reads a path in the trees of the group, and in its source.
-func (w *worker) do(p *entry) {
-	defer w.activity.At(timing.None) // it may wait for the next path, because another device is slower
-	for _, i := range w.group.trees {
-		if p.files[i].digests != nil && !w.gone[i].Load() {
-			w.activity.At(w.Trees[i].Place)
-			w.readTree(i, p)
+// do reads the files of a job.
+func (w *worker) do(j job) {
+	for _, i := range j.places {
+		if i != w.source && (j.files[i].listed == nil || w.gone[i].Load()) {
+			continue
+		}
+		w.read(j.entry, i)
+		if i != w.source {
+			w.Trees[i].Counters.Files.Add(1)
 		}
 	}
-	if w.group.source {
-		w.readSource(p)
-	}
 }
 
-// readTree reads a file of a tree for the judge.
-func (w *worker) readTree(i int, p *entry) {
-	defer w.Trees[i].Counters.Files.Add(1)
+// content is a file that was read.
+type content struct {
+	read    bool // true if it was tried to read the file
+	opened  bool // true if info describes the file
+	err     error
+	info    fsys.Info
+	digests hash.Digests // digests of the file; nil if it cannot be read
+	cached  bool         // true if perhaps memory and not the device was read
+	changed bool         // true if the file has changed while it was read
+}
+
+// read reads the file of an entry in one place.
+func (w *worker) read(e *entry, i int) {
 	defer w.Counters.ReadBack.Files.Add(1)
-	got := &p.files[i]
-	_, _, f, info, err := open(w.trees[i], p.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = errors.New("it is not there any more")
+	at, path, c := &w.places[i], e.path, &e.files[i].content
+	// It is reset because the worker may wait for its next job while another device is slower.
+	defer w.activity.At(w.activity.At(at.device))
+	c.read = true
+	if i == w.source && w.Source.File != "" {
+		path = w.Source.File
 	}
-	if err != nil {
-		got.lost = err
+	var dir *fsys.Dir
+	var name string
+	if dir, name, c.err = at.finder.Parent(path); c.err != nil {
+		return
+	}
+	var f *fsys.File
+	if f, c.info, c.err = dir.Open(name); c.err != nil {
 		return
 	}
 	defer f.Close()
-	have, cached, err := w.read(w.treePipes[i], f, info)
-	got.info, got.cached = info, cached
-	if err != nil {
-		got.kind, got.bad = Unreadable, fmt.Errorf("reading it back: %w", err)
+	if c.info.Kind != fsys.Regular {
+		c.err = failure.ErrExchanged
 		return
 	}
-	got.kind, got.bad = Differs, w.differs("the device returned other data", have, got.digests)
-	got.good = got.bad == nil
+	c.opened = true
+	if c.digests, c.cached, c.err = w.hash(at.pipe, f, c.info); c.err == nil {
+		now, err := dir.Lstat(name)
+		c.changed = err != nil || !now.SameState(c.info)
+	}
 }
 
-// differs returns the error for a file with the digests have, and nil if it matches its lines. The error
-// names the first hash of which the digest differs.
-func (w *worker) differs(what string, have, want hash.Digests) error {
-	for i, a := range w.Hashes {
-		if !bytes.Equal(have[i], want[i]) {
-			return fmt.Errorf("%s: its %s is %s and should be %s", what, a, a.Text(have[i]), a.Text(want[i]))
-		}
-	}
-	return nil
-}
-
-// readSource reads the source's file for the judge.
-func (w *worker) readSource(p *entry) {
-	defer w.Counters.ReadBack.Files.Add(1)
-	w.activity.At(timing.Source)
-	p.source.read = true
-	at := p.path
-	if w.Source.File != "" {
-		at = w.Source.File
-	}
-	dir, name, f, info, err := open(w.source, at)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = failure.ErrVanished
-	}
-	if err != nil {
-		p.source.err = err
-		return
-	}
-	defer f.Close()
-	have, _, err := w.read(w.sourcePipe, f, info)
-	if err != nil {
-		p.source.err = err
-		return
-	}
-	now, err := dir.Lstat(name)
-	p.source = sourceFile{read: true, digests: have, info: info, changed: err != nil || !now.SameState(info)}
-}
-
-// open opens the regular file at path. dir stays open until the next call.
-func open(finder *fsys.Finder, path string) (dir *fsys.Dir, name string, f *fsys.File, info fsys.Info, err error) {
-	if dir, name, err = finder.Parent(path); err != nil {
-		return nil, "", nil, info, err
-	}
-	if f, info, err = dir.Open(name); err == nil && info.Kind != fsys.Regular {
-		f.Close()
-		err = failure.ErrExchanged
-	}
-	return dir, name, f, info, err
-}
-
-// read returns the digests of a file. It reads the file from its device unless it has
+// hash returns the digests of a file. It reads the file from its device unless it has
 // already read another name of it.
-func (w *worker) read(p *pipe.Pipe, f *fsys.File, info fsys.Info) (digests hash.Digests, cached bool, err error) {
+func (w *worker) hash(p *pipe.Pipe, f *fsys.File, info fsys.Info) (digests hash.Digests, cached bool, err error) {
 	read := false
 	digests, cached, err = w.linked.get(info, func() (hash.Digests, bool, error) {
 		read = true
 		w.set.Reset()
 		_, fromDevice, err := p.ReadBack(w.ctx, f, info, w.set, pipe.CacheDrop, w.activity)
-		return w.set.Digests(), !fromDevice, err
+		if err != nil {
+			return nil, false, err
+		}
+		return w.set.Digests(), !fromDevice, nil
 	})
 	if !read {
 		p.Count(info.Size)
