@@ -64,7 +64,7 @@ type content struct {
 	info    fsys.Info
 	digests hash.Digests // digests of the file; nil if it cannot be read
 	cached  bool         // true if perhaps memory and not the device was read
-	changed bool         // true if the file has changed while it was read
+	changed bool         // true if the source's file has changed while it was read
 }
 
 // read reads the file of an entry in one place.
@@ -92,7 +92,7 @@ func (w *worker) read(e *entry, i int) {
 		return
 	}
 	c.opened = true
-	if c.digests, c.cached, c.err = w.hash(at.pipe, f, c.info); c.err == nil {
+	if c.digests, c.cached, c.err = w.hash(at.pipe, f, c.info); c.err == nil && i == w.source {
 		now, err := dir.Lstat(name)
 		c.changed = err != nil || !now.SameState(c.info)
 	}

@@ -19,6 +19,7 @@ type job struct {
 	path    string
 	literal string // a second spelling, used if no file has the first one
 	parts   []*part
+	rest    bool // true if there is no file, only lines from parts[0] on that have no job
 
 	meant  string // the spelling of the file that was found; "" if there is none or it is refused
 	read   bool   // true if the file was read to the end
@@ -28,17 +29,15 @@ type job struct {
 	cached bool // true if perhaps memory and not the device was read
 }
 
-// part is one entry of a manifest that waits for its verdict, or another result with a
-// place in the order of reports.
+// part is one line of a manifest that waits for its verdict, or another result to report.
 type part struct {
-	number int64 // place in the order of the manifests
+	number int64 // place of a line in the order of the manifests
 	from   *treeManifest
 	expectation
 
 	algorithm hash.Algorithm // algorithm of the first digest, or of the one that is wrong
 	verdict   Verdict
 	err       error
-	silent    bool // true if there is nothing to report
 }
 
 // worker does jobs one after the other.
@@ -57,7 +56,7 @@ func (w *worker) close() {
 
 // do checks the file of a job, and gives each part its verdict.
 func (w *worker) do(ctx context.Context, j *job) {
-	if j.path == "" { // there is no file to read, only results to report
+	if j.rest {
 		return
 	}
 	f, info, err := w.open(j)

@@ -5,21 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
-// number numbers all possible reports in their order. For each tree, these are its notes;
-// then, for each manifest, its lines and its possible errors.
+// number numbers the lines of all manifests in their order.
 func (r *run) number() {
-	numbers := int64(0)
+	next := int64(0)
 	for _, t := range r.trees {
-		t.first = numbers
-		numbers += int64(len(t.notes))
 		for _, s := range t.manifests {
-			s.first = numbers
-			numbers += s.lines + 1
+			s.first = next
+			next += s.lines
 		}
 	}
 }
@@ -29,23 +25,24 @@ var errManifestChanged = errors.New("the manifest has changed while it was used"
 // readLines makes jobs of all numbered lines in a tree. Several manifests of a tree often
 // list the same files in the same order: such lines share a job.
 func (r *run) readLines(ctx context.Context, t *tree, send func(*job)) {
-	for i, n := range t.notes { // jobs without a file: they put the notes into the order of the reports
-		send(&job{parts: []*part{{number: t.first + int64(i), from: &treeManifest{tree: t}, expectation: expectation{path: n.path}, verdict: n.verdict, err: n.err}}})
-	}
 	for i, s := range t.manifests {
 		index, err := s.readLines(ctx, manifestsAhead(t.manifests[i+1:]), r.order.IsFull, send)
 		if err == nil && index < s.lines {
 			err = errManifestChanged
 		}
-		for ; index < s.lines; index++ {
-			if !s.ahead.took(index) {
-				send(&job{parts: []*part{{number: s.first + index, from: s, silent: true}}})
-			}
+		s.err = err
+		if index < s.lines { // the order needs the other numbers, too
+			send(&job{parts: []*part{s.part(index, expectation{})}, rest: true})
 		}
-		// Each manifest has one number more than lines, for the error with which reading it ends.
-		end := &part{number: s.first + s.lines, from: s, expectation: expectation{path: filepath.Base(s.shown)}, verdict: Failure, err: err}
-		end.silent = err == nil || ctx.Err() != nil
-		send(&job{parts: []*part{end}})
+	}
+}
+
+// skipRest skips the lines of a manifest from index on that no job has.
+func (r *run) skipRest(s *treeManifest, index int64) {
+	for ; index < s.lines; index++ {
+		if !s.ahead.took(index) {
+			r.order.Skip(s.first + index)
+		}
 	}
 }
 

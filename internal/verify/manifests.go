@@ -30,7 +30,6 @@ type tree struct {
 	info      fsys.Info
 	manifests []*treeManifest
 	ids       map[fsys.ID]bool       // ids of the manifests, and of those that cannot be read
-	first     int64                  // number of the first report about the tree
 	signs     []incomplete.Sign      // signs of an unfinished copy
 	notes     []note                 // reports that come before all others
 	selects   func(path string) bool // reports whether the filters want a line
@@ -57,7 +56,8 @@ type treeManifest struct {
 	file      *fsys.File // file to close, perhaps nil; the run closes a file that is for all trees
 	id        fsys.ID    // identity of the file; zero if it is not in a tree
 	lines     int64
-	first     int64 // number of the first line in the order of all reports
+	first     int64 // number of the first line in the order of all lines
+	err       error // error with which reading the lines ended
 	ignored   int64 // lines with a missing file that Options.IgnoreMissing suppresses
 	ahead     lookahead
 
@@ -222,7 +222,7 @@ func (s *treeManifest) open(f *fsys.File, info fsys.Info) error {
 // manifest of this name, written by copy --manifest.
 func (r *run) openNamed(ctx context.Context) (*treeManifest, error) {
 	name := r.opts.Manifest
-	if name == "" || r.within {
+	if name == "" {
 		return nil, nil
 	}
 	s := &treeManifest{shown: name}

@@ -156,7 +156,7 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 		return nil, err
 	}
 	if ctx.Err() == nil {
-		r.findIgnored()
+		r.checkManifests()
 		for _, t := range r.trees {
 			if t.bag != nil {
 				r.checkBag(ctx, t)
@@ -179,7 +179,6 @@ type run struct {
 	opts     *Options
 	counters *counters.Set
 	named    treeManifest // the open manifest for all trees
-	within   bool         // true if the manifest is below each tree, not in the current directory
 	trees    []*tree
 	summary  *Summary
 
@@ -198,6 +197,11 @@ func (r *run) close() {
 
 // check reads the trees of different devices at the same time, and collects the results.
 func (r *run) check(ctx context.Context) {
+	for _, t := range r.trees {
+		for _, n := range t.notes {
+			r.addTo(t, n.verdict, n.path, n.err)
+		}
+	}
 	r.number()
 	devices := r.byDevice()
 	workers := jobs.Workers(r.opts.Workers, len(devices), 1)
@@ -246,11 +250,15 @@ func (r *run) byDevice() (groups [][]*tree) {
 
 // collect counts a job, and reports the results that are next in order.
 func (r *run) collect(j *job, done bool) {
-	if done {
+	switch {
+	case j.rest:
+		r.skipRest(j.parts[0].from, j.parts[0].number-j.parts[0].from.first)
+		return
+	case done:
 		r.collectFile(j)
 	}
 	for _, p := range j.parts {
-		if done && !p.silent && r.account(p) {
+		if done && r.account(p) {
 			r.order.Done(p.number, p)
 		} else {
 			r.order.Skip(p.number)
@@ -258,11 +266,8 @@ func (r *run) collect(j *job, done bool) {
 	}
 }
 
-// collectFile counts the file of a job, if there is one, and passes it on.
+// collectFile counts the file of a job, and passes it on.
 func (r *run) collectFile(j *job) {
-	if j.path == "" {
-		return
-	}
 	r.counters.Files.Add(int64(len(j.parts)))
 	if j.read {
 		r.summary.Files++
@@ -291,10 +296,9 @@ func (r *run) deliverFile(j *job) {
 		c.Size = j.size
 	}
 	for _, p := range j.parts {
-		if p.silent || p.verdict == Missing && r.opts.IgnoreMissing {
-			continue
+		if p.verdict != Missing || !r.opts.IgnoreMissing {
+			c.Lines = append(c.Lines, CheckedLine{p.digests, p.verdict})
 		}
-		c.Lines = append(c.Lines, CheckedLine{p.digests, p.verdict})
 	}
 	if len(c.Lines) > 0 {
 		r.opts.Each(c)
@@ -353,11 +357,14 @@ func (r *run) addTo(t *tree, verdict Verdict, path string, err error) {
 	r.add(&treeManifest{tree: t}, verdict, path, err)
 }
 
-// findIgnored reports manifests without any existing file. As in sha256sum, a check of no
-// file is not a success.
-func (r *run) findIgnored() {
+// checkManifests reports manifests that could not be read to the end, and those without any
+// existing file. As in sha256sum, a check of no file is not a success.
+func (r *run) checkManifests() {
 	for _, t := range r.trees {
 		for _, s := range t.manifests {
+			if s.err != nil {
+				r.add(s, Failure, filepath.Base(s.shown), s.err)
+			}
 			if s.ignored > 0 && s.ignored == s.lines {
 				r.add(s, Failure, filepath.Base(s.shown), errors.New("no file of it was verified"))
 			}
