@@ -21,7 +21,7 @@ const (
 // and uses them again for the next file.
 type lane struct {
 	buffers  [readAhead][]byte
-	requests chan int64 // offsets of blocks
+	requests chan int64 // offsets of blocks; nil if the lane is not reading
 	pieces   chan piece // pieces of the file, one for each request, in the same order
 }
 
@@ -38,21 +38,31 @@ func (l *lane) buffer(i int) []byte {
 	return l.buffers[i]
 }
 
-// read answers requests until the channel is closed. At most readAhead are in progress, so
-// the oldest buffer is always free.
-func (l *lane) read(s *side) {
-	for i := 0; ; i++ {
-		off, ok := <-l.requests
-		if !ok {
-			return
+// start reads the blocks of a file that are requested, in a goroutine. At most readAhead are in
+// progress, so the oldest buffer is always free.
+func (l *lane) start(s *side, readers *sync.WaitGroup) {
+	requests, pieces := make(chan int64, readAhead), make(chan piece, readAhead)
+	l.requests, l.pieces = requests, pieces
+	readers.Go(func() {
+		i := 0
+		for off := range requests {
+			p := l.buffer(i % readAhead)
+			n, err := s.file.ReadAt(p, off)
+			if err != nil {
+				err = failure.At(err, off+int64(n))
+			}
+			s.reading.Read(off + int64(n))
+			pieces <- piece{p[:n], err}
+			i++
 		}
-		p := l.buffer(i % readAhead)
-		n, err := s.file.ReadAt(p, off)
-		if err != nil {
-			err = failure.At(err, off+int64(n))
-		}
-		s.reading.Read(off + int64(n))
-		l.pieces <- piece{p[:n], err}
+	})
+}
+
+// stop ends the requests. The channel of pieces has space for those in progress.
+func (l *lane) stop() {
+	if l.requests != nil {
+		close(l.requests)
+		l.requests = nil
 	}
 }
 
@@ -143,27 +153,19 @@ func (s *side) compareBlock(off int64, first, own []byte, size int64) {
 // are not read.
 func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (total int64) {
 	var readers sync.WaitGroup
-	going := make([]bool, len(files))
 	lanes := make([]*lane, len(files))
 	for i, s := range files {
 		s.dataEnd = 0
 		lanes[i] = w.lanes[s.tree]
-		if going[i] = !s.failed && !s.differs; going[i] {
-			lanes[i].requests, lanes[i].pieces = make(chan int64, readAhead), make(chan piece, readAhead)
-			readers.Go(func() { lanes[i].read(s) })
-		}
-	}
-	end := func(i int) {
-		if going[i] {
-			going[i] = false
-			close(lanes[i].requests)
+		if !s.failed && !s.differs {
+			lanes[i].start(s, &readers)
 		}
 	}
 	defer func() {
-		for i := range files {
-			end(i)
+		for _, l := range lanes {
+			l.stop()
 		}
-		readers.Wait() // the channels have the blocks that they read meanwhile
+		readers.Wait()
 	}()
 	sparse := isSparse(files)
 	var asked []int64 // offsets of the requested blocks
@@ -180,9 +182,9 @@ func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (t
 			if w.run.pipe.Pace(ctx, int(min(blockSize, size-next)), nil) != nil {
 				return total
 			}
-			for i := range files {
-				if going[i] {
-					lanes[i].requests <- next
+			for _, l := range lanes {
+				if l.requests != nil {
+					l.requests <- next
 				}
 			}
 			asked = append(asked, next)
@@ -200,18 +202,20 @@ func (w *worker) long(ctx context.Context, j *job, files []*side, size int64) (t
 		}
 		left := false
 		for i, s := range files[1:] {
-			if !going[i+1] {
+			l := lanes[i+1]
+			if l.requests == nil {
 				continue
 			}
-			if own := <-lanes[i+1].pieces; own.err != nil {
+			if own := <-l.pieces; own.err != nil {
 				w.failed(j, s, failure.StageRead, own.err)
 			} else {
 				s.compareBlock(off, first.data, own.data, size)
 			}
 			if s.failed || s.differs {
-				end(i + 1)
+				l.stop()
+			} else {
+				left = true
 			}
-			left = left || going[i+1]
 		}
 		n := int64(len(first.data))
 		w.run.pipe.Count(n)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
@@ -33,7 +34,7 @@ func (w *worker) compareMetadata(j *job, a, s *side) {
 	var lists [2][]fsys.Xattr
 	for i, side := range []*side{a, s} {
 		var err error
-		if lists[i], err = side.object.Xattrs(isCopied); err != nil && !fsys.Unsupported(err) {
+		if lists[i], err = side.object.Xattrs(metadata.IsCopied); err != nil && !fsys.Unsupported(err) {
 			w.failed(j, s, failure.StageMetadata, fmt.Errorf("extended attributes in %s: %w", Letter(side.tree), err))
 			return
 		}
@@ -42,18 +43,6 @@ func (w *worker) compareMetadata(j *job, a, s *side) {
 	for _, name := range differingXattrs(lists[0], lists[1]) {
 		differs("%s", name)
 	}
-}
-
-// isCopied reports whether a copy keeps an extended attribute. It does not keep attributes
-// that describe the file system, that a file system generates, or that sign an inode.
-func isCopied(name string) bool {
-	switch {
-	case strings.HasPrefix(name, "system."):
-		return strings.HasPrefix(name, "system.posix_acl_")
-	case strings.HasPrefix(name, "lustre."), strings.HasPrefix(name, "trusted.overlay."), name == "security.ima", name == "security.evm":
-		return false
-	}
-	return true
 }
 
 // differingXattrs describes the differences of two sorted lists of attributes.

@@ -96,7 +96,11 @@ func (r *run) walkFirst(ctx context.Context, v walk.Visitor, o walk.Options) boo
 func (r *run) refuseEmpty(ctx context.Context) error {
 	look, found := context.WithCancel(ctx)
 	defer found()
-	s := &search{found: found}
+	s := &search{Entries: func(_ *walk.Dir, _ string, kind fsys.Kind) {
+		if kind == fsys.Regular {
+			found()
+		}
+	}}
 	opened := r.walkFirst(look, s, walk.Options{})
 	given := quote.Name(r.trees[0].given)
 	switch {
@@ -108,24 +112,11 @@ func (r *run) refuseEmpty(ctx context.Context) error {
 	return failure.Refuse("A (%s) contains no file; is the card mounted?", given)
 }
 
-// search is a visitor that ends the walk at the first regular file.
+// search is a visitor that finds regular files.
 type search struct {
-	found  context.CancelFunc
+	walk.Entries
 	failed bool // true if an entry could not be read; the walk has one goroutine
 }
-
-// Entry implements walk.Visitor.
-func (s *search) Entry(_ *walk.Dir, _ string, kind fsys.Kind) {
-	if kind == fsys.Regular {
-		s.found()
-	}
-}
-
-// Enter implements walk.Visitor.
-func (s *search) Enter(*walk.Dir) bool { return true }
-
-// Leave implements walk.Visitor.
-func (s *search) Leave(*walk.Dir) {}
 
 // Failed implements walk.Visitor. A missing path of --files-from is not a file.
 func (s *search) Failed(_ *walk.Dir, _ string, err error) {

@@ -36,6 +36,9 @@ func (r *Rules) wants(name string) bool {
 	return true
 }
 
+// IsCopied reports whether a copy with PreserveAll keeps an extended attribute.
+func IsCopied(name string) bool { return (&Rules{Preserve: PreserveAll}).wants(name) }
+
 // applyXattrs gives o exactly the extended attributes of v, among those that wants
 // accepts. mode is the mode of o. If applyXattrs has changed an attribute, or has widened the mode to
 // be able to, the caller sets the mode again. An ACL can make o read-only for its owner, so it is set

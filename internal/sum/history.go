@@ -15,6 +15,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // MHL requests a generation of the ASC MHL history of a directory.
@@ -189,7 +190,7 @@ var errNotWritten = errors.New("no generation was written")
 // write writes a generation for each history of the tree.
 func (h *history) write(r *run) (err error) {
 	if n := r.summary.Errors; n > 0 {
-		return fmt.Errorf("%w: %s could not be hashed", errNotWritten, files(n))
+		return fmt.Errorf("%w: %s could not be hashed", errNotWritten, units.Plural(n, "file"))
 	}
 	path, err := filepath.Abs(h.given)
 	if err != nil {

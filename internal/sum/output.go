@@ -11,6 +11,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // output writes the lines to Options.Out or to a manifest, and the media hash list.
@@ -122,16 +123,9 @@ func (o *output) write(ctx context.Context, r *run) error {
 func (r *run) complete() error {
 	switch n := r.summary.Errors; {
 	case n > 0:
-		return fmt.Errorf("it was not written, since %s could not be hashed", files(n))
+		return fmt.Errorf("it was not written, since %s could not be hashed", units.Plural(n, "file"))
 	case r.summary.Files == 0: // no program accepts an empty one
 		return errors.New("it was not written, since there is nothing to list")
 	}
 	return nil
-}
-
-func files(n int64) string {
-	if n == 1 {
-		return "1 file"
-	}
-	return fmt.Sprintf("%d files", n)
 }
