@@ -7,9 +7,9 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 )
 
-// The descriptors that the process may have open are divided here: a sixteenth is for the
-// files of jobs in progress, a sixteenth for each queue of jobs that hold a directory, and a quarter for
-// directories that are kept open. The rest is for manifests, destinations and the runtime.
+// The descriptors that the process may have open are divided here. A sixteenth is for the files of
+// jobs in progress. A sixteenth is for the directories that waiting jobs hold. A quarter is
+// for directories that are kept open. The rest is for manifests, destinations and the runtime.
 
 // Workers returns how many workers each of so many devices gets. asked is the number that the
 // user wants, 0 for one that suits the machine. files is the number of files that a job opens
