@@ -43,7 +43,8 @@ func (w *judge) judge(e *entry) {
 		if !f.opened {
 			continue
 		}
-		kind, bad := Differs, error(nil)
+		var bad error
+		kind := Differs
 		if f.err != nil {
 			kind, bad = Unreadable, fmt.Errorf("reading it back: %w", f.err)
 		} else {
