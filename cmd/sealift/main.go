@@ -23,7 +23,7 @@ func main() {
 	time.AfterFunc(time.Hour, func() {}).Stop()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	caught := make(chan os.Signal, 1)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(s) { // nohup and & in a script start programs with ignored signals
 			signal.Notify(caught, s)
 		}

@@ -234,7 +234,7 @@ func ordinary() {
 // signalWhen runs a program and sends it a signal when a name appears.
 func signalWhen() {
 	signals := map[string]syscall.Signal{
-		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
+		"HUP": syscall.SIGHUP, "INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "USR1": syscall.SIGUSR1, "KILL": syscall.SIGKILL,
 	}
 	cmd := exec.Command(os.Args[3], os.Args[4:]...) //nolint:gosec // a script's
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr

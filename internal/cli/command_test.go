@@ -34,7 +34,7 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 		Use:         "count [flags] PATH...",
 		Short:       "Count files",
 		Example:     "  sealift count /mnt/archive",
-		Annotations: exitsWith("0 1 2 130 143"),
+		Annotations: exitsWith("0 1 2 129 130 143"),
 	}
 	addGroups(cmd, []flagGroup{
 		{groupSpeed, func(s *pflag.FlagSet) { workersFlag(s, &options.workers, "count `NUMBER` files at once") }},

@@ -33,7 +33,7 @@ A directory in --files-from includes everything below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2
   sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,
-		Annotations:       exitsWith("0 1 2 3 130 143"),
+		Annotations:       exitsWith("0 1 2 3 129 130 143"),
 		ValidArgsFunction: completeDirectories,
 	}
 	addGroups(cmd, flags.groups())

@@ -194,7 +194,7 @@ func TestAStoppedDryRunHasNothingToFinish(t *testing.T) {
 }
 
 func TestAnInterruptedCopyPrintsItsSummary(t *testing.T) {
-	for s, code := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143} {
+	for s, code := range map[os.Signal]int{syscall.SIGHUP: 129, os.Interrupt: 130, syscall.SIGTERM: 143} {
 		stopped := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1, Total: -1, Targets: []engine.TargetSummary{{Path: "b", Present: 3}}}, Interrupt{s}
 		}

@@ -35,6 +35,7 @@ type exitRow struct {
 // print it.
 var exitTable = []exitRow{
 	{143, "stopped by SIGTERM", "", func(o outcome) bool { return o.signal == syscall.SIGTERM }},
+	{129, "stopped by SIGHUP (the terminal was closed)", "", func(o outcome) bool { return o.signal == syscall.SIGHUP }},
 	{130, "stopped by SIGINT (Ctrl-C)", "", func(o outcome) bool { return o.signal != nil }},
 	{2, "usage error, or refused before anything was written", "", func(o outcome) bool { return o.refused }},
 	{
@@ -116,6 +117,8 @@ func signalName(s os.Signal) string {
 	switch s {
 	case syscall.SIGTERM:
 		return "SIGTERM"
+	case syscall.SIGHUP:
+		return "SIGHUP"
 	case os.Interrupt:
 		return "SIGINT"
 	}

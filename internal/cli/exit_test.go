@@ -19,6 +19,7 @@ func TestTheFirstRowThatHoldsDecidesTheExitCode(t *testing.T) {
 		{outcome{failed: true}, 1},
 		{outcome{refused: true}, 2},
 		{outcome{conflicts: true}, 4},
+		{outcome{signal: syscall.SIGHUP}, 129},
 		{outcome{signal: os.Interrupt}, 130},
 		{outcome{signal: syscall.SIGTERM}, 143},
 		{outcome{mismatched: true}, 3},

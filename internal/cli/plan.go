@@ -45,7 +45,7 @@ again.`,
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
   sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
-		Annotations:       exitsWith("0 1 2 3 130 143"),
+		Annotations:       exitsWith("0 1 2 3 129 130 143"),
 		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
