@@ -33,6 +33,7 @@ type Destination struct {
 	FileSystems FileSystems
 	SyncList    SyncList // list of paths that a flush may sync one by one
 	Space       Space
+	Backups     *Backups // directory of replaced files; nil if they are not kept
 	Progress    counters.Destination
 
 	report func(event.Event)

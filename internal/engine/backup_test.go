@@ -452,7 +452,7 @@ func TestBackupOfOwnWork(t *testing.T) {
 	r := &run{}
 	r.opts = &Options{DryRun: true}
 	for _, made := range []bool{false, true} {
-		p := &transfer{target: &target{Destination: &dest.Destination{}, backup: &backup{}}, exists: true, made: made}
+		p := &transfer{target: &target{Destination: &dest.Destination{Backups: &dest.Backups{}}}, exists: true, made: made}
 		require.NoError(t, r.keepOld(p))
 		require.Equal(t, !made, p.backedUp)
 	}

@@ -259,7 +259,7 @@ func (c *collector) recordAt(f *result, t targetResult) {
 		c.recordEntry(f, t)
 	}
 	if t.backedUp {
-		t.target.backup.kept.Add(1)
+		t.target.Backups.Kept.Add(1)
 	}
 	at.Counts.add(t)
 	addToSyncList(&t.target.SyncList, f.kind, t)

@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/metadata"
 	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/walk"
@@ -50,7 +51,7 @@ type destDir struct {
 
 	refreshed string // the kinds of metadata that leaveDest updated, as text for people; "" for none
 
-	backup backupState
+	backup *dest.BackupDir // keeps the files that are replaced here; nil if they are not kept
 }
 
 type destState uint8
@@ -68,10 +69,17 @@ type destDirs []*destDir
 func newDestDirs(r *placer, d *walk.Dir) destDirs {
 	dirs := make(destDirs, len(r.targets))
 	for i, t := range r.targets {
-		dirs[i] = &destDir{target: t, src: d}
+		dd := &destDir{target: t, src: d}
 		if d.Parent != nil {
-			dirs[i].parent = d.Parent.State.(destDirs)[i]
+			dd.parent = d.Parent.State.(destDirs)[i]
 		}
+		if t.Backups != nil {
+			dd.backup = &dest.BackupDir{Name: d.Name, Access: dd.copyAccess}
+			if dd.parent != nil {
+				dd.backup.Above = dd.parent.backup
+			}
+		}
+		dirs[i] = dd
 	}
 	return dirs
 }
@@ -195,7 +203,7 @@ func (dd *destDir) recognize(r *placer, info fsys.Info) error {
 	switch {
 	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID || t.ShowsSource(dd.src.Path()):
 		return errIsSource
-	case t.backup.is(info.ID):
+	case t.Backups.Is(info.ID):
 		return errIsBackup
 	}
 	return nil
@@ -272,11 +280,11 @@ func (dd *destDir) replaceLink(r *placer, up *fsys.Dir, name string) (*fsys.Dir,
 	if err := dd.target.records.BeforeChanges(); err != nil {
 		return nil, err
 	}
-	if dd.target.backup != nil {
-		if err := r.backUp(dd.parent, up, name); err != nil {
+	if kept := dd.target.Backups; kept != nil {
+		if err := kept.Keep(dd.parent.backup, up, name); err != nil {
 			return nil, err
 		}
-		dd.target.backup.kept.Add(1)
+		kept.Kept.Add(1)
 	}
 	if err := r.mayCommit(dd.target); err != nil {
 		return nil, err
@@ -379,4 +387,34 @@ func (dd *destDir) existed(name string) bool {
 	dd.mu.Lock()
 	defer dd.mu.Unlock()
 	return dd.existing != nil && dd.existing.has(name)
+}
+
+// copyAccess gives dir, a new backup directory, the owner, mode and ACLs of dd. The owner always gets read, write and search permission, because later runs
+// link files into it.
+func (dd *destDir) copyAccess(dir *fsys.Dir) error {
+	have, err := dir.Stat()
+	if err != nil {
+		return err
+	}
+	if !dd.target.isOwnWork(have) {
+		return errExchanged
+	}
+	like := &metadata.Values{Info: dd.info}
+	switch {
+	case dd.info.IsUnfinished(): // its final mode is set later
+		like.Info.Mode = 0
+	case dd.tookOver:
+		like.Info.Mode = dd.originalMode
+	}
+	like.Info.Mode |= 0o700
+	from, err := dd.handle.Acquire()
+	if err != nil {
+		return err
+	}
+	defer dd.handle.Release()
+	if like.Xattrs, err = dd.system.ReplaceACLs(dir, from); err != nil {
+		return err
+	}
+	_, err = dd.system.Apply(&dir.Object, like, have, true, false)
+	return err
 }

@@ -278,7 +278,9 @@ func (r *run) close() {
 			t.outer.Close()
 		}
 		t.FileSystems.Close()
-		t.closeBackup()
+		if t.Backups != nil {
+			t.Backups.Close()
+		}
 		t.GiveBack()
 		if t.Handle != nil {
 			t.Handle.Close()

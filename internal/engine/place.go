@@ -51,14 +51,14 @@ func (r *placer) putInPlace(p *transfer, temp string) error {
 // keepOld links the file that a transfer is about to replace into the backup directory, if
 // there is one. Files that this run created are not kept.
 func (r *placer) keepOld(p *transfer) error {
-	if p.target.backup == nil || !p.exists || p.made {
+	if p.target.Backups == nil || !p.exists || p.made {
 		return nil
 	}
 	p.backedUp = true
 	if r.opts.DryRun {
 		return nil
 	}
-	return r.backUp(p.dd, p.dir, p.name)
+	return p.target.Backups.Keep(p.dd.backup, p.dir, p.name)
 }
 
 // beforeReplacing must be called immediately before a transfer replaces an existing file. It
@@ -72,7 +72,7 @@ func (r *placer) beforeReplacing(p *transfer) error {
 	if p.have.Nlink > 1 {
 		r.unlinked.add(p.have.ID)
 	}
-	if err == nil && p.target.backup != nil {
+	if err == nil && p.target.Backups != nil {
 		err = r.mayCommit(p.target)
 	}
 	return err

@@ -164,8 +164,8 @@ func (t *target) summarize(at *collected) TargetSummary {
 		Ignored: at.ignored, Digests: at.digests, Verified: at.verified, Cached: at.cached,
 	}
 	s.Lost = t.Lost()
-	if t.backup != nil {
-		s.BackupDir, s.BackedUp = t.backup.Shown, t.backup.kept.Load()
+	if t.Backups != nil {
+		s.BackupDir, s.BackedUp = t.Backups.Shown, t.Backups.Kept.Load()
 	}
 	return s
 }

@@ -40,7 +40,6 @@ type target struct {
 	keepJournal      atomic.Bool // true if something was not synced, or not removed: the journal stays
 
 	records record.Books // records that the run writes about its files
-	backup  *backup      // directory of replaced files; nil if they are not kept
 	outer   *fsys.Dir    // the directory above the root that has the records; nil if that is the root
 }
 

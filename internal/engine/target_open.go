@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
@@ -69,6 +70,14 @@ func (treeCopy) openTargets(r *run) error {
 		t.records.Resume(r.mode.interrupted(t))
 	}
 	return nil
+}
+
+// openBackup opens the directory of replaced files, unless no file is replaced.
+func (t *target) openBackup(r *run) error {
+	if r.opts.Policy == policy.Never {
+		return nil
+	}
+	return t.OpenBackups(r.opts.Sync != dest.SyncNone)
 }
 
 // inStep adds the step that failed to an error, unless it is a refusal, which has a complete text.

@@ -76,8 +76,8 @@ func (c *taskCounts) addTo(r *run) {
 		to.conflicting += from.Left
 		to.verified += from.Verified
 		to.cached += from.Cached
-		if backup := r.targets[i].backup; backup != nil {
-			backup.kept.Add(from.BackedUp)
+		if backup := r.targets[i].Backups; backup != nil {
+			backup.Kept.Add(from.BackedUp)
 		}
 	}
 }
