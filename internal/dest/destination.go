@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/route"
+	"github.com/seed65876f4f/sealift/internal/timing"
 )
 
 // Destination is one destination of a run. It reports what goes wrong there. Several goroutines may
@@ -33,8 +34,10 @@ type Destination struct {
 	FileSystems FileSystems
 	SyncList    SyncList // list of paths that a flush may sync one by one
 	Space       Space
-	Backups     *Backups // directory of replaced files; nil if they are not kept
-	Progress    counters.Destination
+	Journals
+	flusher  flusher
+	Backups  *Backups // directory of replaced files; nil if they are not kept
+	Progress counters.Destination
 
 	report func(event.Event)
 	onDrop func()
@@ -50,6 +53,9 @@ type Destination struct {
 func New(d route.Destination, index int, report func(event.Event), onDrop func(), source *counters.Set) *Destination {
 	return &Destination{Destination: d, Index: index, report: report, onDrop: onDrop, totals: source}
 }
+
+// Place returns the name of the destination in package timing.
+func (d *Destination) Place() timing.Place { return timing.Destination(d.Index) }
 
 // Report reports an event.
 func (d *Destination) Report(e event.Event) { d.report(e) }

@@ -247,7 +247,7 @@ func (c *collector) account(f *result) {
 func (c *collector) recordAt(f *result, t targetResult) {
 	at := &c.at[t.target.Index]
 	if t.Fresh && !c.opts.DryRun { // an error of the log is reported by the goroutines that make checkpoints
-		t.target.log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.Digests}, t.each)
+		t.target.Log.Add(&journal.File{Path: t.name, Size: f.size, Mtime: f.mtime, Ctime: f.ctime, Digests: t.Digests}, t.each)
 	}
 	if t.Digests != nil {
 		at.toVerify.add(1, f.size)

@@ -203,7 +203,7 @@ func (r *comparer) isPartialCopy(e *entry, c *comparison) (bool, error) {
 func (p *transfer) syncKept(f *fsys.File) error {
 	err := p.dd.system.SyncChanged(f)
 	if err != nil {
-		p.target.keepJournal.Store(true)
+		p.target.Journals.Keep.Store(true)
 	}
 	return err
 }

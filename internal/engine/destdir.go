@@ -183,7 +183,7 @@ func (dd *destDir) prepareRoot(r *placer) destState {
 		return destAbsent
 	}
 	dd.handle, dd.empty = t.Handle, t.Created
-	dd.fresh = dd.empty || r.rules.planned && t.rootOurs
+	dd.fresh = dd.empty || r.rules.planned && t.RootOurs
 	return dd.inspect(r, t.Root)
 }
 
@@ -195,11 +195,11 @@ func (dd *destDir) recognize(r *placer, info fsys.Info) error {
 	switch {
 	case err != nil:
 		return err
-	case dd.empty && !t.isOwnWork(info):
+	case dd.empty && !t.IsOwnWork(info):
 		return errExchanged
 	}
 	// A run created an unfinished directory that was interrupted, or that could not set its metadata.
-	dd.fresh = dd.empty || made || t.earlier != nil && info.IsUnfinished() && t.isOwnWork(info)
+	dd.fresh = dd.empty || made || t.Earlier != nil && info.IsUnfinished() && t.IsOwnWork(info)
 	switch {
 	case info.ID == r.sourceInfo.ID || info.ID == dd.src.Info.ID || t.ShowsSource(dd.src.Path()):
 		return errIsSource
@@ -333,13 +333,13 @@ func (dd *destDir) inspect(r *placer, dir *fsys.Dir) destState {
 			return fail(err)
 		}
 	}
-	if t.Name != "" && !r.opts.DryRun && t.earlier.Interrupted {
+	if t.Name != "" && !r.opts.DryRun && t.Earlier.Interrupted {
 		if err = dd.list(r, dir, nil); err != nil {
 			return fail(err)
 		}
 	}
 	// The directory of a single file is not listed: it may be huge.
-	if !dd.empty && t.Name == "" && !(r.rules.clean && !t.earlier.Interrupted) {
+	if !dd.empty && t.Name == "" && !(r.rules.clean && !t.Earlier.Interrupted) {
 		dd.existing = &nameSet{seed: r.names}
 		if err = dd.list(r, dir, dd.existing); err != nil {
 			return fail(err)
@@ -365,9 +365,9 @@ func (dd *destDir) list(r *placer, dir *fsys.Dir, names *nameSet) error {
 	if err != nil || r.opts.DryRun {
 		return err
 	}
-	err = dd.target.earlier.RemoveTemporaries(dir, temps)
+	err = dd.target.Earlier.RemoveTemporaries(dir, temps)
 	if fsys.NotPermitted(err) { // for example in an append-only directory
-		dd.target.keepJournal.Store(true)
+		dd.target.Journals.Keep.Store(true)
 		dd.target.Fail(dd.src.Path(), failure.StageJournal, fmt.Errorf("removing temporary files of an interrupted copy: %w", err))
 		return nil
 	}
@@ -396,7 +396,7 @@ func (dd *destDir) copyAccess(dir *fsys.Dir) error {
 	if err != nil {
 		return err
 	}
-	if !dd.target.isOwnWork(have) {
+	if !dd.target.IsOwnWork(have) {
 		return errExchanged
 	}
 	like := &metadata.Values{Info: dd.info}

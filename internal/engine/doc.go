@@ -42,7 +42,7 @@
 //   - route resolves the paths; engine.go calls it
 //   - source and dest are the two ends of the copy
 //   - links collects the names of files with several names
-//   - resume has the journal: resume.go, checkpoint.go, partial.go
+//   - resume has the journal: resume.go, partial.go; dest makes its checkpoints
 //   - record and catalog have the manifests: catalog.go
 //   - readback reads the destinations again: verify.go
 //

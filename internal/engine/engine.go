@@ -31,7 +31,7 @@ type run struct {
 	leftOut atomic.Int64 // number for Summary.LeftOut
 	jobs    chan job
 
-	background background
+	background dest.Background
 }
 
 // job is one entry of the source for a worker. Its directory is held. The note is the entry in the
@@ -190,10 +190,23 @@ func (r *run) copy() (stopped bool, err error) {
 	r.chargeMemory()
 	r.targets.measureSpace()
 	r.targets.show(r.counters)
-	r.background.start(&r.comparer)
+	r.startBackground()
 	r.activity.At(timing.Source)
 	r.work() // closes the source
 	return r.finish(), nil
+}
+
+// startBackground starts the goroutines that run beside the workers.
+func (r *run) startBackground() {
+	b := &r.background
+	b.CheckEvery, b.Unlimited, b.Window, b.Drop = r.opts.checkEvery, r.opts.DirtyWindow == DirtyWindowOff, max(r.opts.DirtyWindow, 0), r.cache.Drops
+	var used []*dest.Destination
+	for _, t := range r.targets {
+		if !r.opts.DryRun && !t.Dropped() {
+			used = append(used, t.Destination)
+		}
+	}
+	b.Start(r.ctx, used, r.counters)
 }
 
 // chargeMemory counts the time of file systems in memory as CPU time, because no device
@@ -267,12 +280,12 @@ func (r *run) close() {
 	if r.manifests != nil {
 		r.manifests.Close()
 	}
-	r.background.closeDevices()
+	r.background.Close()
 	for _, t := range r.targets {
 		t.records.Close()
-		t.closeLogs()
-		if t.journal != nil {
-			t.journal.Close()
+		t.CloseLogs()
+		if t.Journal != nil {
+			t.Journal.Close()
 		}
 		if t.outer != nil {
 			t.outer.Close()

@@ -33,16 +33,19 @@ func (r *run) finish() (stopped bool) {
 	r.counters.Phase.Store(int32(counters.PhaseFlushing))
 	r.collector.await() // no worker runs any more, so this goroutine may now use the collector's data
 	r.collector.undone.end(r.ctx.Err() != nil)
-	r.targets.stopCheckpoints(r.activity)
+	r.background.StopCheckpoints(func(d *dest.Destination) { r.activity.At(d.Place()) }) // a checkpoint may be running
 	r.activity.At(timing.None)
 	var durable []*target
 	for _, t := range r.targets {
-		if !r.stopped() && !r.opts.DryRun && t.Root != nil && t.journal != nil && r.flushTarget(t) {
-			durable = append(durable, t)
+		if !r.stopped() && !r.opts.DryRun && t.Root != nil && t.Journal != nil {
+			r.activity.At(t.Place())
+			if t.FlushEnd(r.opts.Verify == VerifyOff, r.stopped) { // reading back takes long, and may be interrupted
+				durable = append(durable, t)
+			}
 		}
 	}
 	r.activity.At(timing.None)
-	r.background.endWriteback()
+	r.background.EndWriteback()
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		r.verify(durable)
 	}
@@ -80,45 +83,6 @@ func (r *run) finish() (stopped bool) {
 	return stopped
 }
 
-// flushTarget makes everything that was copied to one destination durable. It reports an error and
-// returns false if that fails: then no file there counts as durable, and there is no manifest.
-func (r *completer) flushTarget(t *target) bool {
-	r.activity.At(t.Place())
-	if t.behind != nil {
-		t.behind.Drain()
-	}
-	if t.FileSystems.Failed.Load() { // the failure was reported
-		return false
-	}
-	if r.stopped() {
-		return false
-	}
-	err := t.flush()
-	if err != nil {
-		t.FileSystems.Failed.Store(true)
-		t.FailEnd(failure.StageSync, err)
-		return false
-	}
-	if t.group != nil {
-		t.group.Flushed(t.group.Mark())
-	}
-	if t.Name == "" {
-		t.log.SyncedNames(".")
-	}
-	if r.opts.Verify == VerifyOff { // manifests or the finish record of a task follow at once
-		err = t.log.LastCheckpoint(t.syncNames)
-	} else { // reading back takes long, and may be interrupted
-		err = t.log.Checkpoint(t.syncNames)
-	}
-	if err != nil {
-		t.FileSystems.Failed.Store(true)
-		t.FailEnd(failure.StageSync, err)
-		return false
-	}
-	t.reportLog()
-	return !t.FileSystems.Failed.Load()
-}
-
 // finishTarget writes the manifests of a destination on which everything is
 // durable. It reports what goes wrong.
 func (r *completer) finishTarget(t *target) (written []record.Written) {
@@ -138,7 +102,7 @@ func (r *completer) finishTarget(t *target) (written []record.Written) {
 	r.markIncomplete(t)
 	t.records.Close() // FUSE cannot remove an open file's directory
 	stays := r.needsJournal(t)
-	if err = t.removeLeftovers(); err != nil {
+	if err = t.RemoveLeftovers(); err != nil {
 		t.FailEnd(failure.StageJournal, err)
 		return written
 	}
@@ -152,12 +116,12 @@ func (r *completer) finishTarget(t *target) (written []record.Written) {
 // closeTarget removes the journal of a destination whose manifests are written, and sets the
 // metadata of its root.
 func (r *completer) closeTarget(t *target) {
-	t.closeLogs()
+	t.CloseLogs()
 	if !t.journalStays {
 		if r.rules.planned { // set everything now: once the journal is removed, a later merge sets only mode and times, see closeRoot
 			r.completeRoot(t, 0o700)
 		}
-		if err := t.journal.Remove(); err != nil {
+		if err := t.Journal.Remove(); err != nil {
 			t.FailEnd(failure.StageJournal, err)
 			return
 		}
@@ -189,23 +153,15 @@ func (r *completer) completeRoot(t *target, permissions uint32) {
 	}
 }
 
-// removeLeftovers removes the temporaries of interrupted runs that this one has not
-// continued.
-func (t *target) removeLeftovers() error {
-	find := fsys.NewFinder(t.Root, fsys.FinderLimit())
-	defer find.Close()
-	return t.earlier.RemoveAllLeftovers(find)
-}
-
 // needsJournal reports whether a later run needs the journal of a destination whose manifests are
 // written.
 func (r *completer) needsJournal(t *target) bool {
 	switch {
 	case t.unmarked: // only the journal shows that the copy is incomplete
 	case t.records.NeedsJournal():
-	case t.keepJournal.Load(), t.FileSystems.TemporaryLeft.Load(), t.log.Failed(): // not every file is known to be on the device, or a temporary is left
-	case t.rootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
-	case t.earlier.Interrupted && r.leavesOut(t):
+	case t.Journals.Keep.Load(), t.FileSystems.TemporaryLeft.Load(), t.Log.Failed(): // not every file is known to be on the device, or a temporary is left
+	case t.RootOurs && t.rootMeta == nil: // the next run would not know that Sealift made the root, whose metadata is not set
+	case t.Earlier.Interrupted && r.leavesOut(t):
 	default:
 		return false
 	}
@@ -216,33 +172,30 @@ func (r *completer) needsJournal(t *target) bool {
 // run did not check. These have failed, were left alone, or are excluded by the filters.
 func (r *completer) leavesOut(t *target) bool {
 	r.collector.await()
-	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.HasWarned(kindSuspect) || t.earlier.SetAside && r.opts.part()
+	return r.collector.summary.Errors > 0 || r.collector.summary.Mismatches > 0 || t.HasWarned(kindSuspect) || t.Earlier.SetAside && r.opts.part()
 }
-
-// worthKeeping reports whether a stopped run leaves records that the next run needs.
-func (t *target) worthKeeping() bool { return t.earlier.Interrupted || t.log.Worked() }
 
 // abandon ends a stopped run at one destination. It writes no manifest. If the next run can continue
 // with some of the data, abandon flushes that data and keeps the journal.
 func (t *target) abandon(r *run) {
-	if t.journal == nil {
+	if t.Journal == nil {
 		return
 	}
-	if !t.Dropped() && !t.FileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.worthKeeping() {
-		t.log.RecordKept()
-		if err := t.checkpoint(false); err != nil {
+	if !t.Dropped() && !t.FileSystems.Failed.Load() && r.opts.Sync != dest.SyncNone && t.WorthKeeping() {
+		t.Log.RecordKept()
+		if err := t.Checkpoint(false); err != nil {
 			t.DropUnflushed("", err)
 		}
 	}
 	switch {
 	case r.rules.planned: // the merge removes the journal
 	case t.unmarked: // only the journal shows that the copy is incomplete
-	case t.rootOurs: // the next run would not know that Sealift made the root
-	case t.worthKeeping():
+	case t.RootOurs: // the next run would not know that Sealift made the root
+	case t.WorthKeeping():
 	case t.records.NeedsJournal():
 	default:
-		t.closeLogs()
-		_ = t.journal.Remove() // it is empty, so the next run does not need it
+		t.CloseLogs()
+		_ = t.Journal.Remove() // it is empty, so the next run does not need it
 	}
 }
 

@@ -97,7 +97,7 @@ func (u undone) account(targets []*target, f *result) {
 // earlier run from a complete one. A second call without new failures does nothing. If
 // markIncomplete cannot write the marker, it sets t.unmarked, which keeps the journal.
 func (r *completer) markIncomplete(t *target) {
-	if r.collector.undone == nil || t.journal == nil { // without a journal, the run has not changed the destination
+	if r.collector.undone == nil || t.Journal == nil { // without a journal, the run has not changed the destination
 		return
 	}
 	r.collector.await()
@@ -124,7 +124,7 @@ func (r *completer) markIncomplete(t *target) {
 		return
 	}
 	journal := "the journal stays, to show that this copy is incomplete"
-	if t.journal.Removed {
+	if t.Journal.Removed {
 		journal = "the journal is already removed, so run the same command again"
 	}
 	r.report(event.Event{Kind: event.Warning, Target: t.Given, Err: fmt.Errorf("%w; %s", err, journal)})

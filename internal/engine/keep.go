@@ -37,7 +37,7 @@ func (r *copier) sharesInode(e *entry, p *transfer) (bool, error) {
 // program afterwards. The files of root and of this process are kept.
 func (r *copier) givesRights(e *entry, p *transfer) bool {
 	have := p.have
-	trusted := have.UID == e.Meta.Info.UID || have.UID == 0 || have.UID == p.target.owner()
+	trusted := have.UID == e.Meta.Info.UID || have.UID == 0 || have.UID == p.target.Owner()
 	return e.Kind == fsys.Regular && !trusted && p.dd.system.GivesRights(&e.Meta, have)
 }
 

@@ -168,8 +168,8 @@ func (m *merging) openJournal(root *fsys.Dir, _ string) (*resume.Journal, error)
 func (m *merging) openTargets(r *run) error {
 	err := m.treeCopy.openTargets(r)
 	for _, t := range r.targets {
-		if t.earlier != nil {
-			t.earlier.Fence(func(name string) bool { return shard.OwnsTemp(m.store.Plan.ID, name) })
+		if t.Earlier != nil {
+			t.Earlier.Fence(func(name string) bool { return shard.OwnsTemp(m.store.Plan.ID, name) })
 		}
 	}
 	return err
@@ -221,7 +221,7 @@ func (m *merging) finish(r *run, durable []*target) {
 	}
 	end := shard.End{Conflicts: r.collector.summary.Conflicts}
 	for _, t := range r.targets {
-		end.Made = append(end.Made, t.rootOurs)
+		end.Made = append(end.Made, t.RootOurs)
 	}
 	complete = complete && put(func() error { return m.store.SetEnd(end) })
 	for _, t := range durable {

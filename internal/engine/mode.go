@@ -106,8 +106,8 @@ func (treeCopy) openJournal(root *fsys.Dir, name string) (*resume.Journal, error
 }
 
 func (treeCopy) interrupted(t *target) record.Interrupted {
-	if t.earlier != nil && t.earlier.Interrupted {
-		return t.earlier
+	if t.Earlier != nil && t.Earlier.Interrupted {
+		return t.Earlier
 	}
 	return nil
 }

@@ -144,8 +144,8 @@ func (r *mover) openSinks(e *entry, movers []*transfer, start int64) (sinks []*p
 			err = r.create(e, p)
 		}
 		if err == nil {
-			if p.bypass = p.sink.Clone || r.cache.PrepareNew(p.sink.File, e.Meta.Info.Size, quoteName(p.target.Given), e.Meta.Info.Size >= minWriteBehind && p.target.behind != nil); !p.bypass {
-				r.writeBehind(e, p)
+			if p.bypass = p.sink.Clone || r.cache.PrepareNew(p.sink.File, e.Meta.Info.Size, quoteName(p.target.Given), p.target.WritesBehind(e.Meta.Info.Size)); !p.bypass {
+				p.sink.Behind = p.target.WriteBehind(&p.sink.File.File, e.Path, e.Meta.Info.Size)
 			}
 			err = p.track(e, start)
 		}
@@ -181,7 +181,7 @@ func (r *mover) commit(e *entry, p *transfer) error {
 	}
 	if p.dd.system.SyncEach {
 		if err := p.dd.system.SyncOne(s.File); err != nil {
-			p.target.keepJournal.Store(true)
+			p.target.Journals.Keep.Store(true)
 			return inStage(failure.StageSync, err)
 		}
 	}
@@ -200,7 +200,9 @@ func (r *mover) commit(e *entry, p *transfer) error {
 	}
 	p.finish(targetResult{done: p.created(), Content: policy.Content{Digests: e.digests, Fresh: true}})
 	p.forget()
-	r.addUnwritten(e, p)
+	if !p.bypass {
+		p.target.AddUnwritten(e.Meta.Info.Size)
+	}
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (r *copier) observe(e *entry, p *transfer, claim record.Claim) (o policy.Ob
 			o.SameNode, err = e.sameNode(p)
 		}
 	default:
-		if p.target.earlier != nil {
+		if p.target.Earlier != nil {
 			o.Journal = r.observeJournal(e, p)
 		}
 		if o.Hashing && o.UpToDate() {
@@ -90,7 +90,7 @@ func (e *entry) sameNode(p *transfer) (bool, error) {
 // observeJournal returns what the journal of an interrupted run records about a file. It ignores
 // records with digests that the source's own manifests contradict.
 func (r *copier) observeJournal(e *entry, p *transfer) (j policy.JournalView) {
-	left := p.target.earlier.Judge(e.manifestPath(p), e.Meta.Info, p.have, timeStampsOf(p.dd.system))
+	left := p.target.Earlier.Judge(e.manifestPath(p), e.Meta.Info, p.have, p.dd.system.TimeStamps())
 	if j.Listed = left.Listed && e.expected.Met(left.Digests); j.Listed {
 		if len(left.Digests) > 0 {
 			j.Digests = left.Digests

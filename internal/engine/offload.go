@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
@@ -44,7 +45,7 @@ func (r *mover) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 // one.
 func (r *mover) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
-	named := e.Meta.Info.Size > resume.LeastPartial && p.target.log.Active()
+	named := e.Meta.Info.Size > resume.LeastPartial && p.target.Log.Active()
 	named = named || r.rules.repeated && p.exists // a successor of this attempt removes it
 	pair := r.pairOf(e, p)
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
@@ -82,7 +83,7 @@ func (r *mover) create(e *entry, p *transfer) error {
 func (r *mover) preallocate(e *entry, p *transfer) error {
 	src := e.Meta.Info
 	full := r.opts.Sparse == SparseAuto && src.Blocks*512 >= src.Size
-	if r.opts.Sparse != SparseNever && !(full && src.Size >= minWriteBehind && p.dir.PreallocatesWell()) {
+	if r.opts.Sparse != SparseNever && !(full && src.Size >= dest.MinWriteBehind && p.dir.PreallocatesWell()) {
 		return nil
 	}
 	err := p.sink.File.Preallocate(src.Size)
@@ -127,24 +128,4 @@ func (r *mover) moveBytes(e *entry, sinks []*pipe.Sink, set *hash.Set, opts pipe
 		}
 	}
 	return r.pipe.Move(r.ctx, src, e.Meta.Info, set, sinks, opts)
-}
-
-// writeBehind makes the device's goroutine start writeback of a large file while it is being
-// written.
-func (r *mover) writeBehind(e *entry, p *transfer) {
-	t := p.target
-	if t.behind == nil || e.Meta.Info.Size < minWriteBehind {
-		return
-	}
-	path := e.Path
-	p.sink.Behind = t.behind.Behind(&p.sink.File.File, func(err error) { t.DropUnflushed(path, err) })
-}
-
-// addUnwritten adds a complete and closed file to the unwritten data of its destination's group. If
-// bypass is set, it does nothing: the data is not in the page cache, or the device's goroutine has
-// counted it.
-func (r *mover) addUnwritten(e *entry, p *transfer) {
-	if p.target.group != nil && !p.bypass {
-		p.target.group.Add(e.Meta.Info.Size)
-	}
 }

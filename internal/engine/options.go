@@ -88,6 +88,9 @@ const (
 	DefaultQueueSize = pipe.DefaultQueueSize
 )
 
+// checkEvery is the default interval of the checks whether a checkpoint is due.
+const checkEvery = 50 * time.Millisecond
+
 // Special values of Options.DirtyWindow.
 const (
 	DirtyWindowAuto int64 = 0  // two seconds of the device's measured speed

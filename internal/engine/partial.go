@@ -34,13 +34,13 @@ func (r *mover) continuePartial(e *entry, movers []*transfer, set *hash.Set) (st
 	}
 	if start == 0 || len(found) < wanted {
 		for _, f := range found {
-			f.transfer.target.log.Discard(f.Leftover)
+			f.transfer.target.Log.Discard(f.Leftover)
 		}
 		return 0, nil
 	}
 	for _, f := range found {
 		r.setSink(f.transfer, f.File, r.pairOf(e, f.transfer))
-		if err := f.transfer.target.log.Shorten(f.Leftover, start, states); err != nil {
+		if err := f.transfer.target.Log.Shorten(f.Leftover, start, states); err != nil {
 			f.transfer.sink.Err = err
 			continue
 		}
@@ -69,10 +69,10 @@ func (r *mover) wouldContinue(e *entry, movers []*transfer) (start int64) {
 		return 0
 	}
 	for i, p := range movers {
-		if p.dir == nil || p.target.earlier == nil {
+		if p.dir == nil || p.target.Earlier == nil {
 			return 0
 		}
-		reached := p.target.earlier.Continues(p.dir, e.manifestPath(p), e.Meta.Info)
+		reached := p.target.Earlier.Continues(p.dir, e.manifestPath(p), e.Meta.Info)
 		if i == 0 || reached < start {
 			start = reached
 		}
@@ -99,7 +99,7 @@ func leaveForNextRun(found []*leftover) (err error) {
 // there is none.
 func (r *mover) takeLeftover(e *entry, p *transfer) *leftover {
 	e.activity.At(p.target.Place())
-	left := p.target.earlier.TakeLeftover(p.dir, e.manifestPath(p), e.Meta.Info, p.target.log.Owner)
+	left := p.target.Earlier.TakeLeftover(p.dir, e.manifestPath(p), e.Meta.Info, p.target.Log.Owner)
 	if left == nil {
 		return nil
 	}
@@ -119,7 +119,7 @@ func (r *mover) leavePartial(e *entry, movers []*transfer, total int64, set *has
 		}
 		p.stopBeside()
 		if err := p.keepPartial(total, states); err != nil {
-			p.target.log.Fail(err)
+			p.target.Log.Fail(err)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (r *mover) leavePartial(e *entry, movers []*transfer, total int64, set *has
 // keepPartial keeps the first total bytes of the transfer's temporary, if there are at least
 // resume.LeastPartial.
 func (p *transfer) keepPartial(total int64, states [][]byte) error {
-	if p.inFlight == nil || total < resume.LeastPartial || p.sink.Err != nil || !p.target.log.Active() {
+	if p.inFlight == nil || total < resume.LeastPartial || p.sink.Err != nil || !p.target.Log.Active() {
 		return nil
 	}
 	if err := p.sink.Stop(total); err != nil {
@@ -145,7 +145,7 @@ func (p *transfer) track(e *entry, start int64) (err error) {
 		return nil
 	}
 	e.tracked = true
-	p.inFlight, err = p.target.log.Track(resume.LargeFile{
+	p.inFlight, err = p.target.Log.Track(resume.LargeFile{
 		Path:       e.manifestPath(p),
 		Source:     e.Meta.Info,
 		File:       p.sink.File,

@@ -43,7 +43,7 @@ func (r *placer) putInPlace(p *transfer, temp string) error {
 		err = p.dir.Rename(temp, p.name)
 	}
 	if err != nil && p.dir.Remove(temp) != nil {
-		p.target.keepJournal.Store(true) // a later run removes the temporary
+		p.target.Journals.Keep.Store(true) // a later run removes the temporary
 	}
 	return err
 }

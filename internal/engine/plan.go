@@ -217,7 +217,7 @@ func (p *planning) openDestination(i int, t *target) error {
 	}
 	if _, found, err := resume.ReadPlanMark(t.Root); err != nil {
 		return err
-	} else if !found && t.journal.HoldsLogs() {
+	} else if !found && t.Journal.HoldsLogs() {
 		return failure.Refuse("destination %s: an interrupted copy has left its journal there; run that copy again to its end, or remove %s if it is not wanted",
 			quoteName(t.Given), quoteName(resume.JournalName("")))
 	}
@@ -362,7 +362,7 @@ func (p *planning) prepareDestination(i int, t *target) error {
 	if err := t.CheckName(); err != nil {
 		return err
 	}
-	if err := t.journal.MarkPlan(resume.PlanMark{ID: p.planner.ID(), Path: p.path}); err != nil {
+	if err := t.Journal.MarkPlan(resume.PlanMark{ID: p.planner.ID(), Path: p.path}); err != nil {
 		return err
 	}
 	if err := t.SyncMade(); err != nil {

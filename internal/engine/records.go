@@ -250,12 +250,12 @@ func (t *target) openRecords(r *run) (err error) {
 		Durable:   r.opts.Sync != dest.SyncNone,
 		KeepTimes: r.opts.Preserve&metadata.PreserveTimes != 0,
 		Memory:    r.linesMemory() / len(r.route.Destinations),
-		Spill:     t.newSpill,
+		Spill:     t.NewSpill,
 		ReadsBack: r.opts.Verify != VerifyOff,
 		Report:    r.report,
 	}
-	if t.journal != nil {
-		d.Journal = t.journal
+	if t.Journal != nil {
+		d.Journal = t.Journal
 	}
 	if t.Root != nil {
 		if d.Asides, err = resume.ReadAsides(t.Root, resume.JournalName(t.Name)); err != nil {

@@ -32,7 +32,7 @@ func (treeCopy) startScan(r *run) (stop func()) {
 			c.TotalBytes.Store(file.Size)
 			c.ScanDone.Store(true)
 			for _, t := range r.targets {
-				t.Space.Needed.Store(file.Size - t.earlier.Reached(t.Name, file))
+				t.Space.Needed.Store(file.Size - t.Earlier.Reached(t.Name, file))
 			}
 			r.targets.warnSpace(r.targets)
 		}

@@ -72,7 +72,7 @@ func (r *reporter) checkSpace(ctx context.Context, workers int, total int64) {
 		defer mu.Unlock()
 		for i, t := range tight {
 			path := d.Join(name)
-			have := t.earlier.Reached(path, info)
+			have := t.Earlier.Reached(path, info)
 			if finders[i] != nil {
 				if there, err := finders[i].Lstat(path); err == nil && there.Kind == fsys.Regular {
 					have = max(have, there.Size)

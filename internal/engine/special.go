@@ -89,7 +89,7 @@ func (r *copier) applyTo(e *entry, p *transfer, name string) error {
 	if err != nil {
 		return err
 	}
-	if have.Kind != e.Kind || !p.target.isOwnWork(have) {
+	if have.Kind != e.Kind || !p.target.IsOwnWork(have) {
 		return errExchanged
 	}
 	if follows, err := p.dd.system.LinksFollowed(p.dir, have); follows || err != nil {

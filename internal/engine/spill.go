@@ -1,26 +1,13 @@
 package engine
 
-import (
-	"github.com/seed65876f4f/sealift/internal/extsort"
-	"github.com/seed65876f4f/sealift/internal/fsys"
-)
-
-// newSpill creates a temporary file in the journal for the lines of a manifest that exceed the
-// memory limit.
-func (t *target) newSpill() (extsort.Spill, error) {
-	p, err := t.journal.Create()
-	if err != nil {
-		return nil, err
-	}
-	return &fsys.Spill{Pending: p}, nil
-}
+import "github.com/seed65876f4f/sealift/internal/extsort"
 
 // newSpill creates a temporary file for the names of hard links that exceed the memory limit. It
 // is in the journal of a destination, or in the directory of the system if there is no journal.
 func (r *run) newSpill() (extsort.Spill, error) {
 	for _, t := range r.targets {
-		if t.journal != nil && !t.Dropped() {
-			return t.newSpill()
+		if t.Journal != nil && !t.Dropped() {
+			return t.NewSpill()
 		}
 	}
 	return extsort.TempFile()

@@ -145,19 +145,19 @@ func (t *target) openExisting(r *run) error {
 		}
 	}
 	name := resume.JournalName(t.Name)
-	if t.journal, err = r.mode.openJournal(t.Root, name); err != nil {
+	if t.Journal, err = r.mode.openJournal(t.Root, name); err != nil {
 		return t.refuseJournal(err)
 	}
 	t.Writes = true
-	if t.rootOurs, err = t.journal.RootMarked(); err != nil {
+	if t.RootOurs, err = t.Journal.RootMarked(); err != nil {
 		return inStep("the journal cannot be read", err)
 	}
 	info, err := t.Root.Stat()
 	if err != nil {
 		return inStep("it cannot be examined", err)
 	}
-	if !t.rootOurs && (t.Created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
-		t.rootOurs = true
+	if !t.RootOurs && (t.Created || t.Name == "" && info.IsUnfinished()) { // IsUnfinished: a run was killed before it marked the root
+		t.RootOurs = true
 		if err := resume.MarkRoot(t.Root, name, r.opts.Sync != dest.SyncNone); err != nil {
 			return inStep("the journal cannot be written", err)
 		}
@@ -189,8 +189,8 @@ func (t *target) probe(r *run) error {
 	}
 	t.ID = info.ID
 	var probe *fsys.Pending
-	if t.log != nil && fsys.WritesMoveTimes { // other tasks have to wait while a task creates or removes an entry of the root
-		probe = t.log.Clock()
+	if t.Log != nil && fsys.WritesMoveTimes { // other tasks have to wait while a task creates or removes an entry of the root
+		probe = t.Log.Clock()
 	}
 	err = t.FileSystems.Open(dest.Settings{
 		Rules: &r.metadata.Rules, Sync: r.opts.Sync, DryRun: r.opts.DryRun, File: t.Name != "",
@@ -203,12 +203,12 @@ func (t *target) probe(r *run) error {
 // was copied to it. The root must not stay without the record that this run created it: no later
 // run would give it the source's metadata.
 func (t *target) leaveAsFound(r *run) {
-	t.closeLogs()
-	t.earlier, t.log = nil, nil
+	t.CloseLogs()
+	t.Earlier, t.Log = nil, nil
 	t.undo(r)
-	if t.journal != nil {
-		t.journal.Close()
-		t.journal, t.Writes = nil, false
+	if t.Journal != nil {
+		t.Journal.Close()
+		t.Journal, t.Writes = nil, false
 	}
 	t.records = record.Books{}
 }
@@ -216,12 +216,12 @@ func (t *target) leaveAsFound(r *run) {
 // undo removes what open has created, when nothing will be copied.
 func (t *target) undo(r *run) {
 	t.records.Close()
-	if t.journal != nil {
-		if r.rules.planned || !t.Created && (t.rootOurs || t.journal.HoldsLogs()) {
+	if t.Journal != nil {
+		if r.rules.planned || !t.Created && (t.RootOurs || t.Journal.HoldsLogs()) {
 			return
 		}
-		_ = t.journal.Remove()
-		t.journal.Close()
+		_ = t.Journal.Remove()
+		t.Journal.Close()
 	}
 	t.RemoveMade()
 }

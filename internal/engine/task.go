@@ -188,7 +188,7 @@ func (k *task) openTarget(r *run, t *target) (err error) {
 	t.Handle = r.newHandles().Root(t.Root)
 	earlier, err := k.openEarlier()
 	if err == nil {
-		t.journal, t.earlier, t.log, err = resume.OpenAttempt(t.Root, resume.Attempt{
+		t.Journal, t.Earlier, t.Log, err = resume.OpenAttempt(t.Root, resume.Attempt{
 			Dir: k.attempt.Dir, Name: fmt.Sprintf("log-%d", t.Index), TempID: k.attempt.TempID(), Earlier: earlier, Fenced: k.attempt.Precedes,
 		}, resume.Options{
 			Source:     fmt.Sprintf("shard %d of plan %s", k.index, k.store.Plan.ID),
@@ -196,7 +196,7 @@ func (k *task) openTarget(r *run, t *target) (err error) {
 			Hashes:     r.opts.Hashes,
 			KeepTimes:  r.opts.Preserve&metadata.PreserveTimes != 0,
 			Durable:    r.opts.Sync != dest.SyncNone,
-			TimeStamps: t.timeStamps,
+			TimeStamps: t.FileSystems.TimeStamps,
 		})
 	}
 	if err != nil {
@@ -254,7 +254,7 @@ func (k *task) mayCommit(t *target) error {
 
 // checkMark returns an error if a destination does not have the mark of the plan any more.
 func (k *task) checkMark(t *target) error {
-	if t.log == nil || t.log.CheckMark() == nil {
+	if t.Log == nil || t.Log.CheckMark() == nil {
 		return nil
 	}
 	return cmp.Or(k.store.Ended(), shard.ErrAbandoned) // at this destination only
@@ -323,7 +323,7 @@ func (k *task) leave(r *run, d *walk.Dir) {
 		t := dd.target
 		t.SyncList.AddDir(d.Path())
 		if r.ctx.Err() == nil {
-			if err := t.earlier.RemoveLeftovers(dir, d.Path()); err != nil {
+			if err := t.Earlier.RemoveLeftovers(dir, d.Path()); err != nil {
 				t.Fail(d.Path(), failure.StageJournal, err)
 			}
 		}

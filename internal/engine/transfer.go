@@ -39,7 +39,7 @@ type transfer struct {
 // temporary is the unfinished file of a transfer, which gets the name when it is complete.
 type temporary struct {
 	sink     pipe.Sink
-	bypass   bool             // true if the data bypasses the cache or counts as unwritten: see addUnwritten
+	bypass   bool             // true if the data bypasses the cache or was counted by the goroutine of the device
 	inFlight *resume.InFlight // the record of a large file's temporary in the log; nil if there is none
 }
 
@@ -216,7 +216,7 @@ func (p *transfer) abort() {
 	if p.sink.File != nil {
 		p.stopBeside()
 		if p.sink.File.Abort() {
-			p.target.keepJournal.Store(true) // the temporary could not be removed; a later run removes it
+			p.target.Journals.Keep.Store(true) // the temporary could not be removed; a later run removes it
 		}
 		p.forget()
 	}

@@ -137,7 +137,7 @@ func (treeCopy) leave(r *run, d *walk.Dir) {
 	var metaErr error
 	loaded := false
 	for _, dd := range dirs {
-		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.rootOurs) || r.ctx.Err() != nil) {
+		if dd.untried() && (d.Implied() && !(d.Parent == nil && dd.target.RootOurs) || r.ctx.Err() != nil) {
 			continue
 		}
 		dir, ok := dd.acquire(&r.placer)
@@ -174,7 +174,7 @@ func (dd *destDir) syncLeft(r *run, dir *fsys.Dir) {
 		t.DropUnflushed(dd.src.Path(), err)
 		return
 	}
-	r.collector.do(func() { t.log.SyncedNames(dd.src.Path()) }) // the results of all its entries were sent before
+	r.collector.do(func() { t.Log.SyncedNames(dd.src.Path()) }) // the results of all its entries were sent before
 }
 
 // sendDirResult sends a result to the collector. It has the destinations at which the directory was
@@ -223,12 +223,12 @@ func (r *completer) dirXattrs(d *walk.Dir, m *metadata.Values) error {
 func (r *completer) leaveDest(dd *destDir, dir *fsys.Dir, meta *metadata.Values, known bool) error {
 	running := r.ctx.Err() == nil
 	if running && !r.opts.DryRun {
-		if err := dd.target.earlier.RemoveLeftovers(dir, dd.src.Path()); err != nil {
+		if err := dd.target.Earlier.RemoveLeftovers(dir, dd.src.Path()); err != nil {
 			return err
 		}
 	}
 	known = known && running
-	if dd.parent == nil && dd.target.rootOurs && known {
+	if dd.parent == nil && dd.target.RootOurs && known {
 		dd.target.rootMeta = meta // set after the manifest is written and the journal is removed
 		return nil
 	}
