@@ -84,7 +84,7 @@ func TestANewCommandNeedsOneConstructorAndOneLine(t *testing.T) {
 	_, stdout, _ = line(counts, "--help")
 	assert.Contains(t, stdout, "  count        Count files\n")
 	_, stdout, _ = line(counts, "count", "--help")
-	assert.Contains(t, stdout, "Speed and memory:\n      --workers NUMBER  count NUMBER files at once (default auto)\n\nOutput:\n      --progress MODE ")
+	assert.Contains(t, stdout, "Speed and memory:\n      --workers NUMBER  count NUMBER files at once (default auto)\n\nOther flags:\n")
 	assert.Contains(t, stdout, "\n  130  stopped by SIGINT (Ctrl-C)\n")
 	_, stdout, _ = line(counts, "__completeNoDesc", "count", "--progress=")
 	assert.Equal(t, strings.Join(append(progress.Modes.List(), thenNothing), "\n")+"\n", stdout)

@@ -26,9 +26,7 @@ printed on standard output, in path order. Nothing is written.
 
 Manifests, journals, markers and temporaries of Sealift are not compared.
 Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies are
-reported. The exit code is 3 then, and if the trees differ.
-
-` + filterHelp + `
+reported. The exit code is 3 then, and if the trees differ.` + notesBelow + filterHelp + `
 A directory in --files-from includes everything below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2

@@ -66,6 +66,7 @@ var completedValues = map[string]string{
 	"copy --log-file":         thenFiles,
 	"copy --report":           thenFiles,
 	"copy --log-format":       "text json " + thenNothing,
+	"verify --hash-file":      thenFiles,
 	"verify --manifest":       thenFiles,
 	"verify --cache":          "auto drop direct " + thenNothing,
 	"verify --include":        thenFiles,
@@ -184,7 +185,7 @@ func TestCompletionOfEveryValue(t *testing.T) {
 	asked := 0
 	for _, c := range rootThat(runs{}).Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if f.Value.Type() == "bool" || f.Value.Type() == "boolfunc" || f.Hidden {
+			if f.Value.Type() == "bool" || f.Value.Type() == "boolfunc" {
 				return
 			}
 			asked++

@@ -30,9 +30,7 @@ directory or ends in a slash, otherwise to DST. The copy is recursive, keeps all
 metadata that DST can store, and warns of the rest.
 
 Sealift never deletes files at the destination. To resume an interrupted copy,
-run the same command again.
-
---backup-dir DIR keeps each replaced file in DIR, under the path that it has in
+run the same command again.` + notesBelow + `--backup-dir DIR keeps each replaced file in DIR, under the path that it has in
 DST. DIR must be on the file system of DST, which must have hard links.
 
 --bag makes each DST a BagIt bag (RFC 8493): Sealift copies the files to data/

@@ -32,9 +32,7 @@ func newDuCmd(run runDu) *cobra.Command {
 		Long: `Prints how much space each PATH (default: the current directory) uses on its
 device, with everything below it. Numbers and format are those of GNU du. A file
 with several names counts once. Unlike GNU du, it prints one line for each PATH,
-and lines for directories only with --max-depth, --all or --top.
-
-` + filterHelp + `
+and lines for directories only with --max-depth, --all or --top.` + notesBelow + filterHelp + `
 Directories that are searched count themselves.`,
 		Example: `  sealift du /mnt/archive /home
   sealift du --top 20 /home

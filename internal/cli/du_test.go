@@ -237,7 +237,7 @@ func TestHelpOfDuListsItsFlags(t *testing.T) {
 		}
 	}
 	var at []int
-	for _, heading := range []string{"Usage:", "What to measure:", "Speed and memory:", "Output:", "Sizes in the output:", "Other flags:"} {
+	for _, heading := range []string{"Usage:", "What to measure:", "Output:", "Sizes in the output:", "Speed and memory:", "Other flags:"} {
 		at = append(at, strings.Index(help, "\n"+heading+"\n"))
 	}
 	if at[0] < 0 || !slices.IsSorted(at) {

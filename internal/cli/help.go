@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -54,8 +55,65 @@ type flagSection struct {
 	flags []*pflag.Flag
 }
 
+// shortFlags has, for each command, the flags that most users need. -h prints only these; a
+// command that is not in the table has few flags, and -h prints all. du is absent because its
+// -h is that of GNU du.
+var shortFlags = map[string]string{
+	"copy":    "output include exclude overwrite-policy verify hash manifest mhl bag dry-run quiet verbose json report",
+	"verify":  "manifest unlisted include exclude cache quiet verbose json report",
+	"compare": "one-way metadata quick include exclude quiet verbose json report",
+	"sum":     "include exclude hash manifest tag mhl quiet json",
+	"stream":  "block-size count skip seek hash manifest sync quiet json",
+	"plan":    "into shards script tasks output include exclude hash overwrite-policy",
+	"run":     "shard of workers bwlimit verbose json",
+	"merge":   "wait dry-run abandon json report",
+}
+
+// hiddenFlags has, for each command, the flags that only commands of other programs need, or
+// whose other values gain nothing. They work, and [hiddenNote] lists them.
+var hiddenFlags = map[string]string{
+	"copy":   "input block-size queue-size",
+	"plan":   "input",
+	"run":    "block-size queue-size",
+	"verify": "hash-file no-convert-paths no-summary silent",
+}
+
+// hideFlags hides the flags of a command that only [hiddenNote] lists.
+func hideFlags(cmd *cobra.Command) {
+	for name := range strings.FieldsSeq(hiddenFlags[cmd.Name()]) {
+		cmd.Flag(name).Hidden = true
+	}
+}
+
+// hiddenNote lists the hidden flags of a command; "" if it has none.
+func hiddenNote(cmd *cobra.Command) string {
+	var flags []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			flags = append(flags, flagName(f)+valueSyntax(f, valueOf(f)))
+		}
+	})
+	if len(flags) == 0 {
+		return ""
+	}
+	return "These flags work, too, mostly for commands of other programs: " + inWords(flags) + "."
+}
+
+// notesBelow separates the description of a command from its notes, which help and man pages
+// print below the flags.
+const notesBelow = "\n\n\f"
+
+// describe returns the description of a command, and its notes.
+func describe(cmd *cobra.Command) (about, notes string) {
+	about, notes, _ = strings.Cut(cmd.Long, notesBelow)
+	if note := hiddenNote(cmd); note != "" {
+		notes = strings.TrimPrefix(notes+"\n\n"+strings.Join(wrap(note, helpWidth), "\n"), "\n\n")
+	}
+	return about, notes
+}
+
 // flagSections returns the flags of a command under their headings, in the order in which
-// they were defined.
+// they were defined, except that those for tuning are last.
 func flagSections(cmd *cobra.Command) (sections []flagSection) {
 	const others = "Other flags"
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -75,6 +133,11 @@ func flagSections(cmd *cobra.Command) (sections []flagSection) {
 	if len(sections) == 1 && sections[0].title == others {
 		sections[0].title = "Flags"
 	}
+	speed := slices.IndexFunc(sections, func(s flagSection) bool { return s.title == groupSpeed })
+	if last := len(sections) - 1; speed >= 0 && speed < last-1 {
+		moved := sections[speed]
+		sections = slices.Insert(slices.Delete(sections, speed, speed+1), last-1, moved)
+	}
 	return sections
 }
 
@@ -85,36 +148,80 @@ const (
 	groupScript   = "Script"
 	groupManifest = "Manifest"
 	groupSafety   = "Safety"
-	groupSpeed    = "Speed and memory"
 	groupOutput   = "Output"
+	groupSpeed    = "Speed and memory"
 )
 
-// printHelp writes the help of a command: description, usage, examples, flags and exit codes.
-// The [checkedWriter] of the command keeps a write error.
+// printHelp writes the complete help of a command: usage, examples, description, flags, notes
+// and exit codes. The [checkedWriter] of the command keeps a write error.
 func printHelp(cmd *cobra.Command) {
 	var sb strings.Builder
-	fmt.Fprintf(&sb, "%s.\n\nUsage:\n  %s\n", cmd.Short, useLine(cmd))
-	if cmd.Long != "" {
-		fmt.Fprintf(&sb, "\n%s\n", cmd.Long)
+	about, notes := describe(cmd)
+	helpBegin(&sb, cmd, cmd.Example)
+	if about != "" {
+		fmt.Fprintf(&sb, "\n%s\n", about)
 	}
-	fmt.Fprintf(&sb, "\nExamples:\n%s\n", cmd.Example)
-	if cmd.HasAvailableSubCommands() {
-		sb.WriteString("\nCommands:\n")
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() || c.Name() == "help" {
-				fmt.Fprintf(&sb, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
-			}
-		}
-	}
+	helpCommands(&sb, cmd)
 	for _, section := range flagSections(cmd) {
 		fmt.Fprintf(&sb, "\n%s:\n", section.title)
-		printFlags(&sb, section.flags)
+		printFlags(&sb, section.flags, flagText)
+	}
+	if notes != "" {
+		fmt.Fprintf(&sb, "\nNotes:\n\n%s\n", notes)
 	}
 	fmt.Fprintf(&sb, "\nExit codes (details: man %s):\n", pageName(cmd))
 	for _, row := range exitCodesOf(cmd) {
 		columns(&sb, fmt.Sprintf("  %-4d ", row.code), row.meaning)
 	}
 	_, _ = io.WriteString(cmd.OutOrStdout(), sb.String())
+}
+
+// printShortHelp writes the help that -h prints: usage, three examples, the flags that most
+// users need, and where the rest is. It fits on a page of 45 lines.
+func printShortHelp(cmd *cobra.Command) {
+	var sb strings.Builder
+	examples := strings.SplitN(cmd.Example, "\n", 4)
+	helpBegin(&sb, cmd, strings.Join(examples[:min(3, len(examples))], "\n"))
+	helpCommands(&sb, cmd)
+	names, isShort := shortFlags[cmd.Name()]
+	title, flags := "Flags", []*pflag.Flag{}
+	if isShort {
+		title = "Flags that most users need"
+	}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if slices.Contains(strings.Fields(names), f.Name) || !isShort && !f.Hidden || f.Name == "help" {
+			flags = append(flags, f)
+		}
+	})
+	fmt.Fprintf(&sb, "\n%s:\n", title)
+	printFlags(&sb, flags, func(f *pflag.Flag) string {
+		text, _, hasRows := strings.Cut(flagText(f), "\n")
+		if values, ok := cmd.GetFlagCompletionFunc(f.Name); ok && hasRows {
+			names, _ := values(cmd, nil, "")
+			text += ": " + strings.Join(names, ", ")
+		}
+		return text
+	})
+	fmt.Fprintf(&sb, "\nThe rest: %s --help, man %s\n", cmd.CommandPath(), pageName(cmd))
+	_, _ = io.WriteString(cmd.OutOrStdout(), sb.String())
+}
+
+// helpBegin writes what both kinds of help begin with.
+func helpBegin(sb *strings.Builder, cmd *cobra.Command, examples string) {
+	fmt.Fprintf(sb, "%s.\n\nUsage:\n  %s\n\nExamples:\n%s\n", cmd.Short, useLine(cmd), examples)
+}
+
+// helpCommands writes the list of subcommands, if there are any.
+func helpCommands(sb *strings.Builder, cmd *cobra.Command) {
+	if !cmd.HasAvailableSubCommands() {
+		return
+	}
+	sb.WriteString("\nCommands:\n")
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() || c.Name() == "help" {
+			fmt.Fprintf(sb, "  %-*s  %s\n", cmd.NamePadding(), c.Name(), c.Short)
+		}
+	}
 }
 
 // useLine returns the usage line of a command.
@@ -126,7 +233,7 @@ func useLine(cmd *cobra.Command) string {
 }
 
 // printFlags writes flags and their texts in two columns.
-func printFlags(sb *strings.Builder, flags []*pflag.Flag) {
+func printFlags(sb *strings.Builder, flags []*pflag.Flag, text func(*pflag.Flag) string) {
 	left := func(f *pflag.Flag) string {
 		short := "    "
 		if f.Shorthand != "" {
@@ -139,7 +246,7 @@ func printFlags(sb *strings.Builder, flags []*pflag.Flag) {
 		width = max(width, len(left(f)))
 	}
 	for _, f := range flags {
-		columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), flagText(f))
+		columns(sb, fmt.Sprintf("%-*s  ", width, left(f)), text(f))
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 func TestHelpSaysWhatACommandDoesAndEndsWithExitCodes(t *testing.T) {
-	for _, line := range []string{"--help", "help", "copy --help", "copy -h", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "compare --help", "sum --help", "help sum", "du --help", "help du", "stream --help"} {
+	for _, line := range []string{"--help", "help", "copy --help", "help copy", "completion --help", "man --help", "version --help", "help help", "verify --help", "compare --help", "sum --help", "help sum", "du --help", "help du", "stream --help"} {
 		r := command(t, succeeds, "", strings.Fields(line)...)
 		if r.code != 0 || r.stderr != "" || r.options != nil {
 			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
@@ -58,8 +58,8 @@ func TestHelpSaysWhatACommandDoesAndEndsWithExitCodes(t *testing.T) {
 
 func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 	help := command(t, succeeds, "", "copy", "--help").stdout
-	for _, flag := range strings.Fields(`-i, -o, -x, -n, -q, -v, --input --output --hash --manifest --overwrite-policy --sync --sparse --reflink
-		--preserve --include --exclude --exclude-from --files-from --from0 --one-file-system --block-size --queue-size --workers
+	for _, flag := range strings.Fields(`-o, -x, -n, -q, -v, --output --hash --manifest --overwrite-policy --sync --sparse --reflink
+		--preserve --include --exclude --exclude-from --files-from --from0 --one-file-system --workers
 		--memory --bwlimit --dirty-window --cache --dry-run --fail-fast --quiet --verbose --log-file --progress --json --verify[=MODE] --source-manifest`) {
 		if !strings.Contains(help, " "+flag) {
 			t.Errorf("%s is missing", flag)
@@ -78,7 +78,7 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 		}
 	}
 	last := 0
-	for _, heading := range []string{"Usage:", "What to copy:", "Manifest:", "Safety:", "Speed and memory:", "Output:", "Other flags:"} {
+	for _, heading := range []string{"Usage:", "Examples:", "What to copy:", "Manifest:", "Safety:", "Output:", "Speed and memory:", "Other flags:", "Notes:"} {
 		at := strings.Index(help, "\n"+heading+"\n")
 		if at <= last {
 			t.Errorf("%s is at %d, after %d", heading, at, last)
@@ -90,10 +90,72 @@ func TestHelpOfCopyExplainsEveryFlagAndValue(t *testing.T) {
 			t.Errorf("policy %s is not explained", policy)
 		}
 	}
-	for _, want := range []string{"--block-size SIZE    use buffers of SIZE (default 128K)\n", "--bwlimit RATE ", "--sparse MODE        choose how to write holes (default auto)\n",
+	for _, want := range []string{"--bwlimit RATE ", "--sparse MODE        choose how to write holes (default auto)\n",
 		"--verify[=MODE] ", "(default off)\n                                 off   do not read it back\n", "of SRC (default check)\n"} {
 		if !strings.Contains(help, want) {
 			t.Errorf("%q is missing", want)
+		}
+	}
+}
+
+// -h of each command fits on a page of 45 lines, in 80 columns, and names the place of the rest.
+// -h of du prints sizes for people, as that of GNU du.
+func TestShortHelpFitsOnOnePage(t *testing.T) {
+	root := rootThat(runs{})
+	for _, c := range append(root.Commands(), root) {
+		line := strings.Fields(c.CommandPath() + " -h")[1:]
+		if c.Name() == "du" {
+			continue
+		}
+		r := command(t, succeeds, "", line...)
+		if r.code != 0 || r.stderr != "" {
+			t.Errorf("%s: exit code %d, stderr %q", line, r.code, r.stderr)
+		}
+		if n := strings.Count(r.stdout, "\n"); n > 45 {
+			t.Errorf("%s: %d lines", line, n)
+		}
+		for text := range strings.Lines(r.stdout) {
+			if len(text) > 81 {
+				t.Errorf("%s: too long: %s", line, text)
+			}
+		}
+		if !regexp.MustCompile(`^[A-Z][^\n.]+\.\n\nUsage:\n(  sealift.*\n)+\nExamples:\n(  .+\n){1,3}\n`).MatchString(r.stdout) {
+			t.Errorf("%s begins with %.400q", line, r.stdout)
+		}
+		if !strings.HasSuffix(r.stdout, "\nThe rest: "+c.CommandPath()+" --help, man "+pageName(c)+"\n") {
+			t.Errorf("%s ends with %q", line, r.stdout[max(0, len(r.stdout)-100):])
+		}
+		for name := range strings.FieldsSeq(shortFlags[c.Name()] + " help") {
+			if f := c.Flag(name); f == nil || !strings.Contains(r.stdout, " --"+name) {
+				t.Errorf("%s: --%s is missing", line, name)
+			}
+		}
+		if full := command(t, succeeds, "", append(line, "--help")...).stdout; !strings.Contains(full, "\nExit codes") {
+			t.Errorf("%s --help is not the complete help: %s", line, full)
+		}
+	}
+	for name := range shortFlags {
+		if c, _, err := root.Find([]string{name}); err != nil || c == root {
+			t.Errorf("there is no command %s", name)
+		}
+	}
+}
+
+// Flags that few need are in no list of help, man page and completion; a note names them.
+func TestHiddenFlagsAreInANote(t *testing.T) {
+	for _, c := range rootThat(runs{}).Commands() {
+		help := command(t, succeeds, "", c.Name(), "--help").stdout
+		list, notes, _ := strings.Cut(help, "\nNotes:\n")
+		for name := range strings.FieldsSeq(hiddenFlags[c.Name()]) {
+			if strings.Contains(list, "--"+name+" ") || !strings.Contains(notes, "--"+name) {
+				t.Errorf("%s --%s: %s", c.Name(), name, help)
+			}
+			if page := manPage(c, build{}); strings.Contains(page, `\fB`+roff("--"+name)) || !strings.Contains(page, roff("--"+name)) {
+				t.Errorf("the man page of %s, --%s: %s", c.Name(), name, page)
+			}
+			if offered := command(t, succeeds, "", "__complete", c.Name(), "--"+name[:3]).stdout; strings.Contains(offered, "--"+name) {
+				t.Errorf("%s: --%s is completed", c.Name(), name)
+			}
 		}
 	}
 }
@@ -118,7 +180,7 @@ func TestHelpOfFormatsIsShort(t *testing.T) {
 // Each flag is under a heading for its purpose. All commands have the same headings, except for
 // the first one.
 func TestFlagsHaveTheSameHeadingsInEveryCommand(t *testing.T) {
-	order := []string{groupShards, groupManifest, groupSafety, groupSpeed, groupScript, groupOutput, "Sizes in the output"}
+	order := []string{groupShards, groupManifest, groupSafety, groupScript, groupOutput, "Sizes in the output", groupSpeed}
 	for _, c := range rootThat(runs{}).Commands() {
 		sections := flagSections(c)
 		for _, f := range sections[len(sections)-1].flags {
@@ -235,7 +297,7 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 		}
 	}
 	page, _ := os.ReadFile(filepath.Join(dir, "sealift-copy.1"))
-	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-i\fR, \fB\-\-input\fR \fISRC\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`,
+	for _, want := range []string{`\fB\-\-include\fR \fIPATTERN\fR`, `\fB\-o\fR, \fB\-\-output\fR \fIDST\fR`, `\fB\-\-from0\fR` + "\n", ".nf\ndefault   skip", `\(aq*.tmp\(aq`,
 		`\fB\-\-verify\fR[=\fIMODE\fR]` + "\n", `\fB\-\-dirty\-window\fR \fISIZE\fR` + "\n", `\fB\-\-cache\fR \fIMODE\fR` + "\n", ".nf\nauto    like drop"} {
 		if !bytes.Contains(page, []byte(want)) {
 			t.Errorf("sealift-copy.1 lacks %q", want)

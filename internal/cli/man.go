@@ -57,9 +57,11 @@ func manPage(c *cobra.Command, b build) string {
 		roff(strings.ToUpper(pageName(c))), date, roff("sealift "+b.Version))
 	fmt.Fprintf(&sb, ".SH NAME\n%s \\- %s\n", roff(pageName(c)), roff(c.Short))
 	fmt.Fprintf(&sb, ".SH SYNOPSIS\n.B %s\n", roff(useLine(c)))
+	fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
+	about, notes := describe(c)
 	fmt.Fprintf(&sb, ".SH DESCRIPTION\n%s\n", roff(c.Short+"."))
-	if c.Long != "" {
-		fmt.Fprintf(&sb, ".PP\n%s\n", strings.ReplaceAll(roff(c.Long), "\n\n", "\n.PP\n"))
+	if about != "" {
+		fmt.Fprintf(&sb, ".PP\n%s\n", manParagraphs(about))
 	}
 	if c.HasAvailableSubCommands() {
 		sb.WriteString(".SH COMMANDS\n")
@@ -79,7 +81,9 @@ func manPage(c *cobra.Command, b build) string {
 			manFlag(&sb, f)
 		}
 	}
-	fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
+	if notes != "" {
+		fmt.Fprintf(&sb, ".SH NOTES\n%s\n", manParagraphs(notes))
+	}
 	sb.WriteString(".SH EXIT STATUS\n")
 	for _, row := range exitCodesOf(c) {
 		text := row.meaning
@@ -99,6 +103,8 @@ func manPage(c *cobra.Command, b build) string {
 	fmt.Fprintf(&sb, ".SH SEE ALSO\n%s\n", strings.Join(pages, " ,\n"))
 	return sb.String()
 }
+
+func manParagraphs(text string) string { return strings.ReplaceAll(roff(text), "\n\n", "\n.PP\n") }
 
 func manFlag(sb *strings.Builder, f *pflag.Flag) {
 	sb.WriteString(".TP\n")

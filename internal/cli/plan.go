@@ -35,9 +35,7 @@ By default, a shard is about 30 minutes of work for one task, and there are at
 most 1,000 shards. All hard links of a file are in one shard. A file is never
 split.
 
-If plan is interrupted, run the same command again.
-
-With --script, plan prints a script that runs the tasks of an existing plan and
+If plan is interrupted, run the same command again.` + notesBelow + `With --script, plan prints a script that runs the tasks of an existing plan and
 the merge: a shell script for Slurm or GNU parallel, or Jobs of Kubernetes. It
 runs only shards that are not finished or had failures. To resubmit, print it
 again.`,

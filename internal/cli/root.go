@@ -19,10 +19,10 @@ func newRootCmd(commands ...*cobra.Command) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "sealift",
 		Short: "Copy and verify directory trees, with a manifest of checksums",
-		Long: `Sealift copies directory trees at the speed of the hardware. In the same single
-read it computes SHA-256 digests and writes a manifest that "sha256sum -c"
-accepts. When a copy exits 0, every byte and every name is on the destination
-device, and no incomplete file has its final name.
+		Long: `Sealift copies directory trees. In the same single read it computes SHA-256
+digests and writes a manifest that "sha256sum -c" accepts. When a copy exits 0,
+every byte and every name is on the destination device, and no incomplete file
+has its final name.
 
 Sealift also checks trees against their manifests, compares trees, makes
 manifests, reports disk usage, and copies single files, pipes and block devices.`,
@@ -40,14 +40,25 @@ manifests, reports disk usage, and copies single files, pipes and block devices.
 	root.Flags().Bool("version", false, "print the version")
 	root.SetVersionTemplate(build.line() + "\n")
 	root.SetFlagErrorFunc(flagError)
-	root.SetHelpFunc(func(cmd *cobra.Command, _ []string) { printHelp(cmd) })
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) { // args are those of the whole command line
+		if slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--help") }) {
+			printHelp(cmd)
+		} else {
+			printShortHelp(cmd)
+		}
+	})
 	root.SetHelpCommand(newHelpCmd())
 	root.AddCommand(commands...)
 	root.InitDefaultHelpCmd()
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.DisableFlagsInUseLine = true // Use already contains [flags] where the command has any
 		cmd.InitDefaultHelpFlag()
-		cmd.Flags().Lookup("help").Usage = "print this help"
+		help := cmd.Flags().Lookup("help")
+		help.Usage = "print this help"
+		if help.Shorthand != "" {
+			help.Usage = "print help: -h the most important, --help everything"
+		}
+		hideFlags(cmd)
 	}
 	return root
 }

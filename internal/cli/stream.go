@@ -35,9 +35,7 @@ func newStreamCmd(run runner[stream.Options, stream.Summary]) *cobra.Command {
 		Long: `Reads IN once and writes it to each OUT. Prints how much was copied, and its
 digest, on standard error. - means standard input or output; both are the
 default. A file is written in place, and truncated first. A block device is
-written from its beginning. When stream exits 0, the data is on the device.
-
---manifest writes the lines of the outputs, or of the input if no output is a
+written from its beginning. When stream exits 0, the data is on the device.` + notesBelow + `--manifest writes the lines of the outputs, or of the input if no output is a
 file, to FILE when all are complete. Its lines for other files stay while these
 files exist.
 

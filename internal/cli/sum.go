@@ -24,9 +24,7 @@ func newSumCmd(run runner[sum.Options, sum.Summary]) *cobra.Command {
 		Long: `Hashes the files in each PATH (default: the current directory; - for standard
 input) and prints the lines of a manifest that "sha256sum -c" accepts, sorted by
 name. If PATH is a single directory, names are relative to it. On a terminal,
-control characters in names are printed as escapes.
-
---manifest writes the lines to FILE when all are complete. FILE never lists
+control characters in names are printed as escapes.` + notesBelow + `--manifest writes the lines to FILE when all are complete. FILE never lists
 itself. Its lines for other files stay while these files exist.
 
 ` + mhlHelp + `

@@ -223,12 +223,12 @@ func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 		flags    string
 		headings []string
 	}{
-		"verify": {"--manifest --unlisted --ignore-missing --strict --include --exclude --exclude-from --files-from --from0 --no-convert-paths --cache --workers --bwlimit -q, --quiet -v, --verbose --silent --no-summary --progress --log-file --log-format --json",
-			[]string{"Usage:", "What to check:", "Safety:", "Speed and memory:", "Output:", "Other flags:"}},
+		"verify": {"--manifest --unlisted --ignore-missing --strict --include --exclude --exclude-from --files-from --from0 --cache --workers --bwlimit -q, --quiet -v, --verbose --progress --log-file --log-format --json",
+			[]string{"Usage:", "What to check:", "Safety:", "Output:", "Speed and memory:", "Other flags:"}},
 		"compare": {"--one-way --metadata --quick --include --exclude --exclude-from --files-from --from0 -x, --cache --workers --bwlimit -q, --quiet -v, --verbose --log-file --log-format --progress --json",
-			[]string{"Usage:", "What to compare:", "Safety:", "Speed and memory:", "Output:", "Other flags:"}},
+			[]string{"Usage:", "What to compare:", "Safety:", "Output:", "Speed and memory:", "Other flags:"}},
 		"sum": {"--include --exclude --exclude-from --files-from --from0 -x, --one-file-system --hash --manifest --tag -z, --zero --workers --bwlimit --cache -q, --quiet --progress --log-file --log-format --json",
-			[]string{"Usage:", "What to hash:", "Manifest:", "Speed and memory:", "Output:", "Other flags:"}},
+			[]string{"Usage:", "What to hash:", "Manifest:", "Output:", "Speed and memory:", "Other flags:"}},
 	} {
 		help := command(t, succeeds, "", name, "--help").stdout
 		for _, flag := range strings.Fields(c.flags) {
@@ -248,7 +248,7 @@ func TestHelpOfVerifyCompareAndSumListsTheirFlags(t *testing.T) {
 	if !strings.Contains(strings.Join(strings.Fields(help), " "), "FILE is searched for in the current directory, then in each PATH.") {
 		t.Errorf("where --manifest is looked for:\n%s", help)
 	}
-	if strings.Count(help, "--hash-file") != 1 || !strings.Contains(help, "--hash-file is another name of this flag") {
+	if !strings.Contains(help, "--hash-file is another name of --manifest") {
 		t.Errorf("the other name of --manifest:\n%s", help)
 	}
 }

@@ -41,14 +41,12 @@ Directories on different devices are checked at the same time. Nothing outside a
 directory is opened, whatever a manifest lists.
 
 Markers (SEALIFT-INCOMPLETE-*.txt) and journals of unfinished copies in a
-directory are reported, and the exit code is 3.
-
-` + filterHelp + `
+directory are reported, and the exit code is 3.` + notesBelow + filterHelp + `
 A directory in --files-from includes everything below it.
 
 --manifest checks each PATH, which must be a directory, against FILE instead of
 its own manifests. FILE is searched for in the current directory, then in each
-PATH. --hash-file is another name of this flag.`,
+PATH. --hash-file is another name of --manifest.`,
 		Example: `  sealift verify /mnt/archive
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify /mnt/archive/MD5SUMS
@@ -56,7 +54,6 @@ PATH. --hash-file is another name of this flag.`,
 		Annotations: exitsWith("0 1 2 3 129 130 143"),
 	}
 	addGroups(cmd, flags.groups())
-	cmd.Flag("hash-file").Hidden = true
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		options, err := flags.verifyOptions(cmd, args)
 		if err != nil {
