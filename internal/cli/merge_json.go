@@ -9,10 +9,10 @@ import (
 type mergeJSON struct {
 	copyJSON
 	Plan      nameJSON  `json:"plan"`
-	Merged    bool      `json:"merged"`        // if false, all counts of the copy are 0, except Conflicts with Already
+	Merged    bool      `json:"merged"`        // all counts of the copy are 0 otherwise, except Conflicts with Already
 	Already   bool      `json:"merged_before"` // an earlier merge has completed the plan
-	Abandoned bool      `json:"abandoned"`     // with --abandon
-	Removed   int64     `json:"removed"`       // temporaries, with --abandon
+	Abandoned bool      `json:"abandoned"`     // --abandon has ended the plan
+	Removed   int64     `json:"removed"`       // temporaries that --abandon has removed
 	Shards    shardJSON `json:"shards"`
 }
 
@@ -32,14 +32,14 @@ type shardJSON struct {
 	Mismatches int64 `json:"mismatches"`
 	Conflicts  int64 `json:"conflicts"`
 
-	List []shardStateJSON `json:"list"` // of all shards, by their indexes
+	List []shardStateJSON `json:"list"` // one for each shard, in the order of their indexes
 }
 
 // shardStateJSON is the state of one shard. The fields from Files on are nil if the shard is not
 // finished.
 type shardStateJSON struct {
 	Index      int    `json:"index"`
-	State      string `json:"state"` // of shard.State, with _ for a space
+	State      string `json:"state"` // the name of the shard.State, with _ in place of a space
 	Attempts   int    `json:"attempts"`
 	Failures   int64  `json:"failures"`
 	Mismatches int64  `json:"mismatches"`
@@ -49,7 +49,7 @@ type shardStateJSON struct {
 	Bytes        *int64   `json:"bytes"`
 	ResumedFiles *int64   `json:"resumed_files"`
 	ResumedBytes *int64   `json:"resumed_bytes"`
-	Begun        *string  `json:"begun"` // RFC 3339, UTC
+	Begun        *string  `json:"begun"` // the time in the form of RFC 3339, in UTC
 	Ended        *string  `json:"ended"`
 	Seconds      *float64 `json:"seconds"`
 }
@@ -61,8 +61,8 @@ func newShardStateJSON(index int, s shard.Report, r *engine.ShardResult) shardSt
 	}
 	if r != nil {
 		j.Files, j.Bytes, j.ResumedFiles, j.ResumedBytes = &r.Files, &r.Bytes, &r.ResumedFiles, &r.ResumedBytes
-		j.Begun, j.Ended = new(r.Begun.UTC().Format(timeJSON)), new(r.Ended.UTC().Format(timeJSON))
-		j.Seconds = new(r.Ended.Sub(r.Begun).Seconds())
+		j.Begun, j.Ended = new(r.Begun.UTC().Format(timeJSON)), new(r.Ended().UTC().Format(timeJSON))
+		j.Seconds = new(r.Elapsed.Seconds())
 	}
 	return j
 }

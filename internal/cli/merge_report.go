@@ -42,7 +42,7 @@ func shardPlot(s *engine.MergeSummary) *report.Shards {
 		if r := s.Result(i); r != nil {
 			row.Failures = state.Finished.Failures + state.Finished.Mismatches
 			row.Files, row.Bytes = r.Files, r.Bytes
-			row.Begun, row.Ended, row.Time = r.Begun, r.Ended, duration(r.Ended.Sub(r.Begun))
+			row.Begun, row.Ended, row.Time = r.Begun, r.Ended(), duration(r.Elapsed)
 		}
 		l.Add(row)
 	}

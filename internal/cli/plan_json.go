@@ -16,14 +16,14 @@ type planJSON struct {
 	Plan        nameJSON      `json:"plan"`
 	ID          *string       `json:"id"`          // null if no plan was written
 	Shards      int           `json:"shards"`      // number of shards
-	Entries     int64         `json:"entries"`     // of all shards
-	Directories int64         `json:"directories"` // of the source
+	Entries     int64         `json:"entries"`     // number of entries of all shards
+	Directories int64         `json:"directories"` // number of directories of the source
 	Bytes       int64         `json:"bytes"`
 	LinkGroups  int64         `json:"link_groups"`
 	LeftOut     int64         `json:"left_out"`        // entries of the source that filters leave out
 	Missing     int64         `json:"missing"`         // number of paths that manifests of the source list and the source lacks
 	Longest     float64       `json:"longest_seconds"` // estimated time of one task for the longest shard
-	Mean        float64       `json:"mean_seconds"`    // of all shards
+	Mean        float64       `json:"mean_seconds"`    // mean time of all shards
 	Failures    []failureJSON `json:"failures"`
 	Warnings    []warningJSON `json:"warnings"`
 	ExitCode    int           `json:"exit_code"`

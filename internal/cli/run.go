@@ -178,14 +178,21 @@ func (f *runFlags) indexes(cmd *cobra.Command, shards int) (list []int, err erro
 	return list, nil
 }
 
+// The states of a shard after run, as JSON has them.
+const (
+	shardNotFinished = "not_finished"
+	shardFinished    = "finished"
+	finishedBefore   = "finished_before"
+	finishedByOther  = "finished_by_another_task"
+	mergedBefore     = "merged_before"
+)
+
 // shardResult is the result of one shard.
 type shardResult struct {
-	index    int
-	before   *shard.Finished // the record of an earlier task that has finished it without failures, or nil
-	merged   bool            // the plan was merged before
-	finished bool
-	other    *shard.Finished // the record of the task that took the shard over and has finished it, or nil
-	summary  *engine.Summary // nil if the shard was not begun
+	index   int
+	state   string
+	record  *shard.Finished // the record of the other task that has finished the shard, or nil
+	summary *engine.Summary // nil if the shard was not begun
 }
 
 // runSummary holds the results of the shards of one command.
@@ -220,18 +227,22 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 				r.print(name + ": another task has the lock of this shard; waiting until that task ends, at most two minutes")
 			}
 		}}, c)
-		result := shardResult{index: index, summary: summary}
-		if done, ok := errors.AsType[*shard.FinishedError](err); ok {
-			result.before = done.Record
-		}
-		result.merged = errors.Is(err, shard.ErrMerged)
+		result := shardResult{index: index, state: shardNotFinished, summary: summary}
 		refused := errors.As(err, new(*failure.RefusedError))
-		if ctx.Err() == nil && !refused && !result.merged {
+		done, isDone := errors.AsType[*shard.FinishedError](err)
+		switch {
+		case isDone:
+			result.state, result.record, err = finishedBefore, done.Record, nil
+		case errors.Is(err, shard.ErrMerged):
+			result.state, err = mergedBefore, nil
+		case ctx.Err() == nil && !refused:
 			state, statusErr := s.Status(index)
-			result.finished = state.Finished != nil
-			if result.finished && errors.Is(err, shard.ErrSuperseded) {
+			if state.Finished != nil {
+				result.state = shardFinished
+			}
+			if state.Finished != nil && errors.Is(err, shard.ErrSuperseded) {
 				r.warning("", "", fmt.Errorf("%s: %w; that task has finished it", name, err))
-				result.other, err = state.Finished, nil
+				result.state, result.record, err = finishedByOther, state.Finished, nil
 			}
 			if err == nil {
 				err = statusErr
@@ -239,7 +250,7 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 		}
 		all.shards = append(all.shards, result)
 		switch {
-		case result.before != nil || result.merged || err == nil:
+		case err == nil:
 		case refused || ctx.Err() != nil:
 			return all, err
 		default:
@@ -247,7 +258,7 @@ func (f *runFlags) runShards(ctx context.Context, s *shard.Store, indexes []int,
 				r.failure("", "", fmt.Errorf("%s: %w", name, err))
 			}
 		}
-		if f.options.FailFast && result.other == nil && summary != nil && summary.Errors+summary.Mismatches > 0 {
+		if f.options.FailFast && result.state != finishedByOther && summary != nil && summary.Errors+summary.Mismatches > 0 {
 			break
 		}
 	}
@@ -267,10 +278,8 @@ func parts(err error) []error {
 // outcome returns the outcome of the task that has finished the shard.
 func (s *shardResult) outcome() outcome {
 	switch {
-	case s.other != nil:
-		return outcomeOfRecord(s.other)
-	case s.before != nil:
-		return outcomeOfRecord(s.before)
+	case s.record != nil:
+		return outcomeOfRecord(s.record)
 	case s.summary != nil:
 		return outcomeOfCopy(s.summary)
 	}
@@ -286,7 +295,7 @@ func outcomeOfRecord(f *shard.Finished) outcome {
 func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, result outcome) outcome {
 	for _, s := range all.shards {
 		result = result.or(s.outcome())
-		if !s.finished && s.before == nil && !s.merged && result.signal == nil {
+		if s.state == shardNotFinished && result.signal == nil {
 			result.failed = true
 		}
 	}
@@ -315,46 +324,34 @@ func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, re
 // print prints the summary of one shard.
 func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 	name := "shard " + strconv.Itoa(s.index)
-	if s.merged {
-		v := verdict{good: name + " has nothing to do: the plan was merged before"}
-		v.print(w)
-		return
-	}
-	if s.before != nil {
-		v := verdict{good: name + " was finished before; when all shards are finished, run sealift merge " + quote.Name(f.plan)}
-		v.print(w)
-		return
-	}
-	if s.other != nil {
-		v := verdict{good: name + " is finished by another task, which has taken it over", next: "run the same command again, on any machine"}
-		v.bad = name + " is finished by another task, NOT COMPLETE"
-		v.addCount(s.other.Mismatches, "mismatch")
-		v.addCount(s.other.Failures, "error")
-		v.addCountOf(s.other.Conflicts, "conflict", " left alone")
-		v.print(w)
-		return
-	}
-	if s.summary == nil {
-		v := verdict{bad: strings.ToUpper(name) + " IS NOT FINISHED", reasons: []string{"see the messages above"}, next: "run it again"}
+	var v verdict
+	switch {
+	case s.state == mergedBefore:
+		v.good = name + " has nothing to do: the plan was merged before"
+	case s.state == finishedBefore:
+		v.good = name + " was finished before; when all shards are finished, run sealift merge " + quote.Name(f.plan)
+	case s.state == finishedByOther:
+		v.good = name + " is finished by another task, which has taken it over"
+		v.bad, v.next = name+" is finished by another task, NOT COMPLETE", "run the same command again, on any machine"
+		v.addOutcomes(s.record.Mismatches, s.record.Failures, s.record.Conflicts)
+	case s.summary == nil:
+		v = verdict{bad: strings.ToUpper(name) + " IS NOT FINISHED", reasons: []string{"see the messages above"}, next: "run it again"}
 		v.close(result)
-		v.print(w)
-		return
-	}
-	v := verdict{good: name + " is finished: " + plural(max(s.summary.Total, 0), "file") + " at " + destinations(s.summary), bad: strings.ToUpper(name) + " IS NOT FINISHED"}
-	if s.finished {
-		v.bad = name + " is finished, NOT COMPLETE"
-	} else if result.signal == nil {
-		v.add("see the messages above")
-	}
-	v.addCount(s.summary.Mismatches, "mismatch")
-	v.addCount(s.summary.Errors, "error")
-	v.addCountOf(s.summary.Conflicts, "conflict", " left alone")
-	if result.signal != nil {
-		v.close(result)
-	}
-	if s.summary.Errors+s.summary.Mismatches > 0 || !s.finished {
-		v.next = "run the same command again, on any machine"
+	default:
+		v.good, v.bad = name+" is finished: "+plural(max(s.summary.Total, 0), "file")+" at "+destinations(s.summary), strings.ToUpper(name)+" IS NOT FINISHED"
+		if s.state == shardFinished {
+			v.bad = name + " is finished, NOT COMPLETE"
+		} else if result.signal == nil {
+			v.add("see the messages above")
+		}
+		v.addOutcomes(s.summary.Mismatches, s.summary.Errors, s.summary.Conflicts)
+		if result.signal != nil {
+			v.close(result)
+		}
+		if s.summary.Errors+s.summary.Mismatches > 0 || s.state == shardNotFinished {
+			v.next = "run the same command again, on any machine"
+		}
+		defer printCopyTable(w, &f.options, s.summary, nil, s.summary.Mismatches, s.summary.Errors)
 	}
 	v.print(w)
-	printCopyTable(w, &f.options, s.summary, nil, s.summary.Mismatches, s.summary.Errors)
 }

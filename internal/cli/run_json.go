@@ -46,18 +46,7 @@ func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) run
 		Failures: list(r.mu.failures), Conflicts: list(r.mu.conflicts), Warnings: list(r.mu.warnings), ExitCode: result.code(),
 	}
 	for _, s := range all.shards {
-		state := "not_finished"
-		switch {
-		case s.merged:
-			state = "merged_before"
-		case s.before != nil:
-			state = "finished_before"
-		case s.other != nil:
-			state = "finished_by_another_task"
-		case s.finished:
-			state = "finished"
-		}
-		report.Shards = append(report.Shards, newShardRunJSON(s.index, state, s.summary))
+		report.Shards = append(report.Shards, newShardRunJSON(s.index, s.state, s.summary))
 	}
 	return report
 }

@@ -27,6 +27,13 @@ func (v *verdict) addCountOf(n int64, noun, rest string) {
 	}
 }
 
+// addOutcomes adds the bad outcomes of a shard.
+func (v *verdict) addOutcomes(mismatches, failures, conflicts int64) {
+	v.addCount(mismatches, "mismatch")
+	v.addCount(failures, "error")
+	v.addCountOf(conflicts, "conflict", " left alone")
+}
+
 // close adds the signal that stopped the run, if any, as a reason. If the exit code is not 0 and
 // there is no reason yet, for example because the log could not be written, it adds a general one.
 func (v *verdict) close(result outcome) {

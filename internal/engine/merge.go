@@ -25,7 +25,7 @@ type MergeOptions struct {
 	// source and of the destinations on this machine and the options of this process.
 	Copy *Options
 
-	Wait    bool          // until all shards are finished
+	Wait    bool          // wait until all shards are finished
 	Poll    time.Duration // how often Wait reads their states; 0 for 15 s
 	DryRun  bool          // report the state of the shards alone
 	Abandon bool          // end the plan without a merge
@@ -45,24 +45,16 @@ type MergeSummary struct {
 	// Summary counts what all tasks and the merge have done. Elapsed is the time from the start
 	// of the first task to the end of the last one, plus the time of the merge.
 	Summary Summary
-	Removed int64 // with Abandon: temporaries
+	Removed int64 // temporaries that Abandon has removed
 }
 
-// ShardResult is what the task that finished a shard has counted.
-type ShardResult struct {
-	Files, Bytes               int64 // copied, as in Summary
-	ResumedFiles, ResumedBytes int64 // that earlier attempts had copied
-	// Begun and Ended are the time of that task, by the clock of its machine.
-	Begun, Ended time.Time
-}
-
-// Result returns the result of a shard, or nil if it is not finished.
+// Result returns the result of the task that has finished a shard, or nil if it is not finished.
 func (s *MergeSummary) Result(index int) *ShardResult {
-	c := taskCounts{}
-	if f := s.Shards[index].Finished; f == nil || json.Unmarshal(f.Counts, &c) != nil {
+	r := &ShardResult{}
+	if f := s.Shards[index].Finished; f == nil || json.Unmarshal(f.Counts, r) != nil {
 		return nil
 	}
-	return &ShardResult{c.Files, c.Bytes, c.ResumedFiles, c.ResumedBytes, c.Begun, c.Begun.Add(c.Elapsed)}
+	return r
 }
 
 // Merge completes a planned copy when all of its shards are finished: it completes the directories
@@ -116,9 +108,9 @@ func planError(ctx context.Context, err error) error {
 type merging struct {
 	treeCopy
 	store   *shard.Store
-	records []*shard.Finished // of all shards
+	records []*shard.Finished // one for each shard
 	clean   bool              // no attempt has left temporaries
-	changed int               // directories of the source that are not as they were planned
+	changed int               // number of directories of the source that differ from the plan
 	// first and last are when the first task began and the last one ended, by the clocks of their
 	// machines.
 	first, last time.Time
@@ -141,7 +133,7 @@ func (o *MergeOptions) merge(ctx context.Context, s *MergeSummary, c *counters.S
 		s.Summary, s.Merged = *summary, true
 		s.Summary.LeftOut = o.Plan.Plan.Totals.LeftOut
 		s.Summary.Elapsed += m.last.Sub(m.first)
-		s.Summary.Shares, s.Summary.Limit = nil, Share{} // of the merge alone
+		s.Summary.Shares, s.Summary.Limit = nil, Share{} // these are those of the merge alone
 	}
 	return err
 }

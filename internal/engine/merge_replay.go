@@ -31,15 +31,15 @@ func (m *merging) replay(r *run) {
 }
 
 func (m *merging) replayShard(r *run, f *shard.Finished) error {
-	counts := &taskCounts{}
+	counts := &ShardResult{}
 	if err := json.Unmarshal(f.Counts, counts); err != nil {
 		return fmt.Errorf("record of shard %d: %w", f.Shard, err)
 	}
 	if m.first.IsZero() || counts.Begun.Before(m.first) {
 		m.first = counts.Begun
 	}
-	if ended := counts.Begun.Add(counts.Elapsed); ended.After(m.last) {
-		m.last = ended
+	if counts.Ended().After(m.last) {
+		m.last = counts.Ended()
 	}
 	r.collector.await() // no other goroutine sends messages, so this one may use the collector's data
 	counts.addTo(r)

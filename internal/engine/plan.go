@@ -36,9 +36,9 @@ type PlanOptions struct {
 type planning struct {
 	*run
 	into    PlanOptions
-	path    string       // of the plan, absolute
+	path    string       // absolute path of the plan
 	dir     *fsys.Dir    // nil until it exists
-	finder  *fsys.Finder // of the source
+	finder  *fsys.Finder // finds names in the source
 	planner *shard.Planner
 	late    map[string]bool // paths of files that the merge decides about, and no shard
 	lists   [][]string      // paths of the manifests at each destination

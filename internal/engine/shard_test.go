@@ -183,7 +183,7 @@ func (c *plannedCopy) manifest(target int) string {
 }
 
 // outcomes returns what a finished shard has counted and recorded.
-func (c *plannedCopy) outcomes(index int) (counts taskCounts, list []shard.Outcome) {
+func (c *plannedCopy) outcomes(index int) (counts ShardResult, list []shard.Outcome) {
 	c.Helper()
 	s := c.store(nil)
 	state, err := s.Status(index)

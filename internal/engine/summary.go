@@ -11,7 +11,7 @@ import (
 )
 
 // Counts are numbers of entries by their outcome at one destination. An existing directory
-// counts only if its metadata was updated. A task writes them as JSON, see shardCounts.
+// counts only if its metadata was updated. The result of a task has them, and the next type, as JSON.
 type Counts struct {
 	Created  int64 `json:"created"`
 	Replaced int64 `json:"replaced"`
@@ -54,7 +54,7 @@ func (c *Counts) addEntry(at Counts) {
 }
 
 // Copied counts the regular files that a run wrote to one destination, and those that an
-// interrupted run had already written there. A task writes them as JSON, see shardCounts.
+// interrupted run had already written there.
 type Copied struct {
 	Files        int64 `json:"files"`
 	Bytes        int64 `json:"bytes"`         // bytes of these files, without those that an interrupted run had written
@@ -143,17 +143,17 @@ type TargetSummary struct {
 	Path      string // path that the user named
 	Counts    Counts
 	Copied    Copied
-	Created   bool  // true if this run created the directory
-	Lost      error // reason why it was dropped; nil if it was not
-	Manifests []record.Written
-	Present   int64        // regular files that equal the source, copied by this run or earlier
-	Left      int64        // regular files that are conflicts
-	Ignored   int64        // files of Present that ignore patterns exclude from the history
-	Digests   hash.Digests // digests of a single file, one for each of Options.Hashes
-	Verified  int64        // files that were read back and are equal
-	BackupDir string       // the directory that keeps replaced files; "" if there is none
-	BackedUp  int64        // files in BackupDir that this run replaced
-	Cached    int64        // files of Verified that the run perhaps read from memory instead of a device
+	Created   bool             // true if this run created the directory
+	Lost      error            `json:"-"` // reason why it was dropped; nil if it was not
+	Manifests []record.Written `json:"-"`
+	Present   int64            // regular files that equal the source, copied by this run or earlier
+	Left      int64            // regular files that are conflicts
+	Ignored   int64            // files of Present that ignore patterns exclude from the history
+	Digests   hash.Digests     // digests of a single file, one for each of Options.Hashes
+	Verified  int64            // files that were read back and are equal
+	BackupDir string           // the directory that keeps replaced files; "" if there is none
+	BackedUp  int64            // files in BackupDir that this run replaced
+	Cached    int64            // files of Verified that the run perhaps read from memory instead of a device
 }
 
 // summarize returns the summary of the destination, without its manifests. The caller may use the

@@ -30,7 +30,7 @@ import (
 type task struct {
 	treeCopy
 	store *shard.Store
-	index int // of the shard
+	index int // index of the shard
 	opts  shard.AttemptOptions
 
 	run       *run
@@ -39,7 +39,7 @@ type task struct {
 	begun     time.Time
 	earlier   []*fsys.Dir // directories of the attempts before
 	part      *shard.PartWriter
-	leftAlone []*nameSet // for each destination, conflicts of the attempt after which this one runs the shard again
+	leftAlone []*nameSet // conflicts at each destination of the attempt after which this one runs the shard again
 	absent    absentFiles
 	mu        struct {
 		sync.Mutex
@@ -64,7 +64,7 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 }
 
 func (k *task) rules(o *Options) rules {
-	return rules{planned: true, repeated: true, takesOver: o.Preserve&metadata.PreserveMode != 0} // only if merge sets the final modes
+	return rules{planned: true, repeated: true, takesOver: o.Preserve&metadata.PreserveMode != 0} // the merge then sets the final modes
 }
 
 // begin checks that source and destinations are those of the plan, and begins an attempt. The error
@@ -257,7 +257,7 @@ func (k *task) checkMark(t *target) error {
 	if t.Log == nil || t.Log.CheckMark() == nil {
 		return nil
 	}
-	return cmp.Or(k.store.Ended(), shard.ErrAbandoned) // at this destination only
+	return cmp.Or(k.store.Ended(), shard.ErrAbandoned) // it may be abandoned at this destination only
 }
 
 // feed passes the entries of the list on to the workers.

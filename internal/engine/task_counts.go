@@ -11,51 +11,26 @@ import (
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
-// taskCounts is what a task has counted, in its finish record: fields of Summary.
-type taskCounts struct {
-	Entries      Counts        `json:"entries"`
-	Files        int64         `json:"files"`
-	Links        int64         `json:"links"`
-	Specials     int64         `json:"specials"`
-	HardLinks    int64         `json:"hard_links"`
-	Bytes        int64         `json:"bytes"`
-	Skipped      int64         `json:"skipped"`
-	Total        int64         `json:"total"`
-	ResumedFiles int64         `json:"resumed_files"`
-	ResumedBytes int64         `json:"resumed_bytes"`
-	Begun        time.Time     `json:"begun"`
-	Elapsed      time.Duration `json:"elapsed"` // nanoseconds
-	Targets      []targetCount `json:"targets"`
+// ShardResult is what a task has counted. It is a part of the finish record, as JSON.
+type ShardResult struct {
+	Summary
+	Begun time.Time // the time when the task began, by the clock of its machine
 }
 
-// targetCount is the part of taskCounts about one destination.
-type targetCount struct {
-	Entries  Counts `json:"entries"`
-	Copied          // its fields are in this object
-	Present  int64  `json:"present"`
-	Left     int64  `json:"left"`
-	Verified int64  `json:"verified"`
-	Cached   int64  `json:"cached"`
-	BackedUp int64  `json:"backed_up"`
-}
+// Ended returns when the task ended, by the clock of its machine.
+func (c *ShardResult) Ended() time.Time { return c.Begun.Add(c.Elapsed) }
 
-// counts returns what the task has counted, as JSON.
+// counts returns what the task has counted.
 func (k *task) counts(s *Summary) (json.RawMessage, error) {
-	c := taskCounts{
-		Entries: s.Counts, Files: s.Files, Links: s.Links, Specials: s.Specials, HardLinks: s.HardLinks,
-		Bytes: s.Bytes, Skipped: s.Skipped, Total: s.Total, ResumedFiles: s.ResumedFiles, ResumedBytes: s.ResumedBytes,
-		Begun: k.begun.UTC().Round(0), Elapsed: time.Since(k.begun),
-	}
-	for _, t := range s.Targets {
-		c.Targets = append(c.Targets, targetCount{t.Counts, t.Copied, t.Present, t.Left, t.Verified, t.Cached, t.BackedUp})
-	}
+	c := ShardResult{*s, k.begun.UTC().Round(0)}
+	c.Elapsed = time.Since(k.begun)
 	return json.Marshal(c)
 }
 
 // addTo adds the counts of a task to those of a merge.
-func (c *taskCounts) addTo(r *run) {
+func (c *ShardResult) addTo(r *run) {
 	s := r.collector.summary
-	s.Counts.plus(c.Entries)
+	s.Counts.plus(c.Counts)
 	s.Files += c.Files
 	s.Links += c.Links
 	s.Specials += c.Specials
@@ -67,11 +42,11 @@ func (c *taskCounts) addTo(r *run) {
 	r.collector.seen += c.Total
 	for i, from := range c.Targets[:min(len(c.Targets), len(r.targets))] {
 		to := &r.collector.at[i]
-		to.Counts.plus(from.Entries)
-		to.Files += from.Files
-		to.Bytes = counters.Plus(to.Bytes, from.Bytes)
-		to.ResumedFiles += from.ResumedFiles
-		to.ResumedBytes = counters.Plus(to.ResumedBytes, from.ResumedBytes)
+		to.Counts.plus(from.Counts)
+		to.Files += from.Copied.Files
+		to.Bytes = counters.Plus(to.Bytes, from.Copied.Bytes)
+		to.ResumedFiles += from.Copied.ResumedFiles
+		to.ResumedBytes = counters.Plus(to.ResumedBytes, from.Copied.ResumedBytes)
 		to.present += from.Present
 		to.conflicting += from.Left
 		to.verified += from.Verified

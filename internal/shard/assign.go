@@ -32,7 +32,7 @@ type missing struct {
 func (p *Planner) entries(ctx context.Context, yield func(*planned) error, absent func(missing) error) error {
 	var e planned
 	var have, noted bool
-	var cluster, dir, path []byte // of the record before
+	var cluster, dir, path []byte // names in the record before
 	var beside collision
 	var empty struct { // a directory of which no entry was met yet
 		have bool
@@ -120,7 +120,7 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error, absen
 
 // collision finds a directory whose name is equal, after folding, to another name beside it.
 type collision struct {
-	cluster, path []byte // of the name before
+	cluster, path []byte // fold and path of the name before
 	isDirectory   bool
 }
 
@@ -216,7 +216,7 @@ func (p *Planner) assign(ctx context.Context, groups []linkGroup) (*assignment, 
 	var c struct { // the current cluster
 		unit
 		names int
-		group uint64 // of one of its names
+		group uint64 // group of one of its names
 		alone int64  // cost of names without a group
 	}
 	finish := func() {
@@ -318,7 +318,7 @@ type distributor struct {
 
 	cluster []planned // the names of the current cluster so far
 	held    []planned // clusters of the directory that are not placed
-	cost    int64     // of held
+	cost    int64     // cost of held
 	dir     uint64    // the directory of cluster and held
 	split   bool      // the entries of dir may go to different shards
 }

@@ -24,7 +24,7 @@ import (
 // The files of a shard, and of an attempt.
 const (
 	lockName       = "lock"
-	finishedPrefix = "finished-" // with a number: records; none is removed
+	finishedPrefix = "finished-" // a number follows; no record is removed
 	candidateName  = "candidate" // a record that is not linked yet
 	endedName      = "ended"     // the process of the attempt writes nothing more
 	partName       = "part"
@@ -54,7 +54,7 @@ type Finished struct {
 	Mismatches int64 `json:"mismatches"`
 	Conflicts  int64 `json:"conflicts"`
 
-	Counts     json.RawMessage `json:"counts"` // of the task, for the merge
+	Counts     json.RawMessage `json:"counts"` // what the task has counted, for the merge
 	PartSize   int64           `json:"part_size"`
 	PartSHA256 string          `json:"part_sha256"`
 }
@@ -90,7 +90,7 @@ func (o AttemptOptions) withDefaults() AttemptOptions {
 
 // Attempt is one attempt at a shard.
 type Attempt struct {
-	Dir     *fsys.Dir // of the attempt, for its logs
+	Dir     *fsys.Dir // directory of the attempt, which has its logs
 	Number  int       // counted from 1
 	Earlier []Earlier // the attempts before
 	Former  *Finished // the finish record with failures after which this attempt runs the shard again, or nil
@@ -98,7 +98,7 @@ type Attempt struct {
 	store    *Store
 	index    int
 	opts     AttemptOptions
-	work     *fsys.Dir // of all attempts at the shard
+	work     *fsys.Dir // directory of all attempts at the shard
 	lock     *fsys.Lock
 	record   int  // number of the record that this attempt makes
 	finished bool // Finish has made it
@@ -107,7 +107,7 @@ type Attempt struct {
 // Earlier is an attempt before the current one.
 type Earlier struct {
 	Number int
-	TempID string // in the names of its temporaries
+	TempID string // the id in the names of its temporaries
 	Ended  bool   // its process writes nothing more; only then its partial files can be continued
 }
 
@@ -194,7 +194,7 @@ func (a *Attempt) claim() error {
 		if a.Dir, err = openDir(a.work, attemptName(a.Number)); err != nil {
 			return err
 		}
-		return a.work.SyncToDrive() // before any temporary has the attempt in its name
+		return a.work.SyncToDrive() // it is durable before any temporary has the attempt in its name
 	}
 }
 

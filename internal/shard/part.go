@@ -27,9 +27,9 @@ type Line struct {
 	Path    string
 	Digests hash.Digests // one for each of Options.Hashes; nil if none are known
 	Size    int64        // bytes of the file that has Digests
-	Mtime   int64        // of that file, seconds since 1970
+	Mtime   int64        // modification time of that file, in seconds since 1970
 
-	Created, Replaced bool // by the attempt
+	Created, Replaced bool // the attempt has created or replaced the entry
 	Failed            bool // the task reported a failure of the entry
 	Resumed           bool // an earlier attempt has copied it, or found it equal
 	// Dropped: no manifest may list the path, even if an earlier manifest does.
@@ -146,7 +146,7 @@ type PartWriter struct {
 	file    *fsys.Spill // outcomes and directories
 	size    int64       // bytes of file
 	out     *bufio.Writer
-	lines   []*extsort.Sorter // for each destination
+	lines   []*extsort.Sorter // one sorter for each destination
 	text    []byte
 }
 

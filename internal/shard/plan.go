@@ -57,7 +57,7 @@ type Options struct {
 	Reflink        string           `json:"reflink"`
 	Verify         string           `json:"verify"`
 	SourceManifest string           `json:"source_manifest"`
-	Rules          []Rule           `json:"rules"`      // of the filters, in the order in which they are tried
+	Rules          []Rule           `json:"rules"`      // filter rules, in the order in which they are tried
 	FilesFrom      string           `json:"files_from"` // fingerprint of its paths in hexadecimal; "" without
 	OneFileSystem  bool             `json:"one_file_system"`
 	AllowUnmounted bool             `json:"allow_unmounted,omitempty"`
@@ -104,7 +104,7 @@ type List struct {
 type Totals struct {
 	Entries     int64 `json:"entries"`
 	Directories int64 `json:"directories"`
-	Bytes       int64 `json:"bytes"` // of regular files; files with several names count once
+	Bytes       int64 `json:"bytes"` // size of all regular files; files with several names count once
 	LinkGroups  int64 `json:"link_groups"`
 	Missing     int64 `json:"missing"`            // paths that manifests of the source list and the source lacks
 	LeftOut     int64 `json:"left_out,omitempty"` // entries or lines that the filters leave out
@@ -116,7 +116,7 @@ type File struct {
 	Files   int64  `json:"files"` // regular ones of Entries
 	Bytes   int64  `json:"bytes"` // that are copied
 	Cost    int64  `json:"cost"`  // nanoseconds
-	Size    int64  `json:"size"`  // of the file itself, bytes
+	Size    int64  `json:"size"`  // size of the file of the plan, in bytes
 	SHA256  string `json:"sha256"`
 }
 
@@ -170,13 +170,6 @@ func (t *Text) UnmarshalText(text []byte) error {
 
 var errEscape = errors.New("malformed escape")
 
-// A VersionError says that a plan has a format that this version does not read.
-type VersionError struct{ Version int }
-
-func (e *VersionError) Error() string {
-	return fmt.Sprintf("the plan has format %d, and this version of sealift reads format %d; use the version that made the plan", e.Version, formatVersion)
-}
-
 // parsePlan reads plan.json. The digests of the other files are in it, so that they need no other
 // checks.
 func parsePlan(text []byte) (*Plan, error) {
@@ -188,7 +181,7 @@ func parsePlan(text []byte) (*Plan, error) {
 	case p.Format != formatName:
 		return nil, errors.New("it is not a plan of sealift")
 	case p.Version != formatVersion:
-		return nil, &VersionError{p.Version}
+		return nil, fmt.Errorf("the plan has format %d, and this version of sealift reads format %d; use the version that made the plan", p.Version, formatVersion)
 	case !isHex(p.ID, 16):
 		return nil, errors.New("its id is malformed")
 	case len(p.Shards) == 0 || len(p.Shards) > MaxShards || len(p.Targets) == 0:

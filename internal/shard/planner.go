@@ -38,7 +38,7 @@ type PlanOptions struct {
 	// name; nil for nothing. After an error there is no plan.
 	BeforeCommit func() error
 
-	memory int // of each sort, in bytes; 0 for sortMemory
+	memory int // limit of each sort, in bytes; 0 for sortMemory
 }
 
 // Planner collects the entries of a source and writes a plan.
@@ -269,8 +269,8 @@ func (p *Planner) addGroup(path string, group uint64) {
 // linkGroup is a hard link group in the forest of groups that share a shard.
 type linkGroup struct {
 	parent uint32 // itself for the root of a tree
-	shard  int32  // of the whole tree, set only at its root; -1 until the tree is placed
-	cost   int64  // of the whole tree, valid only at its root
+	shard  int32  // the shard of the whole tree, set only at its root; -1 until the tree is placed
+	cost   int64  // the cost of the whole tree, valid only at its root
 }
 
 // root returns the root of a group's tree.

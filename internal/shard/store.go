@@ -100,8 +100,8 @@ func (s *Store) openWork(index int) (*fsys.Dir, error) {
 // End is how a plan has ended. It has ended for ever.
 type End struct {
 	Abandoned bool   `json:"abandoned"` // otherwise it is merged: all manifests are written, and nothing has failed
-	Conflicts int64  `json:"conflicts"` // of the merge
-	Made      []bool `json:"made"`      // for each destination, whether the plan has made its directory
+	Conflicts int64  `json:"conflicts"` // number of conflicts that the merge has counted
+	Made      []bool `json:"made"`      // one for each destination: whether the plan has made its directory
 }
 
 // End returns how the plan has ended, or nil. If a destination still has the mark of a merged plan,

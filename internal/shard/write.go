@@ -143,7 +143,7 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 
 // writeLists writes the lists, whose lines are sorted, and makes the directories of the attempts.
 func (p *Planner) writeLists(ctx context.Context, files []File, lists *extsort.Sorter) error {
-	dirs := [2]*fsys.Dir{} // of lists and attempts
+	dirs := [2]*fsys.Dir{} // the directories of lists and of attempts
 	for i, name := range [...]string{shardsName, workName} {
 		err := p.plan.Mkdir(name)
 		if err == nil || errors.Is(err, fs.ErrExist) {
@@ -156,7 +156,7 @@ func (p *Planner) writeLists(ctx context.Context, files []File, lists *extsort.S
 	}
 	w := &listWriter{dir: dirs[0], files: files}
 	defer w.abort()
-	left, err := dirs[0].List() // by an interrupted planner
+	left, err := dirs[0].List() // an interrupted planner has left them
 	if err != nil {
 		return err
 	}

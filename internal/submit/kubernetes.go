@@ -12,8 +12,8 @@ const temporary = "/tmp"
 
 // Mount is a directory that the containers mount.
 type Mount struct {
-	Name     string // of the volume; the name of the claim contains it
-	Path     string // in the container, the same as in the plan
+	Name     string // name of the volume; the name of the claim contains it
+	Path     string // path in the container and in the plan
 	ReadOnly bool
 }
 

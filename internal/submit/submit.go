@@ -43,7 +43,7 @@ type Job struct {
 	Program string // path of sealift
 	Dir     string // path of the plan
 	Tasks   int    // largest number of tasks at the same time
-	User    User   // as whom containers run
+	User    User   // the user as whom containers run
 
 	RunFlags       []string // flags of each task
 	BytesPerSecond int64    // limit of each task; 0 for none
