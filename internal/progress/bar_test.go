@@ -155,7 +155,7 @@ func TestTheViewFitsAndItsFieldsDoNotMove(t *testing.T) {
 func TestTheViewIsNotAsHighAsTheTerminal(t *testing.T) {
 	s := shot(1e9, 2e9)
 	s.current = "f"
-	s.destinations = []destination{{name: "'a'"}, {name: "'b'"}}
+	s.destinations = []destination{{name: "a"}, {name: "b"}}
 	full := view(s, 80, 24, 0, Look{})
 	require.Len(t, full, 5)
 	for rows, want := range map[int]int{0: 1, 1: 1, 2: 1, 3: 2, 4: 3, 5: 4, 6: 5} {

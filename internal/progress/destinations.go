@@ -2,6 +2,7 @@ package progress
 
 import (
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 
 // destination holds what is shown for one of several destinations.
 type destination struct {
-	name      string // quoted name
+	name      string
 	rate      float64
 	unwritten int64
 	readBack  bool // true if rate, bytes and total are of reading back; unwritten is not shown
@@ -38,7 +39,7 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool
 			s.destinations = append(s.destinations, newSampler(now))
 		}
 		at := &s.destinations[i]
-		line := destination{name: quote.Name(d.Name), readBack: readBack}
+		line := destination{name: d.Name, readBack: readBack}
 		if readBack {
 			line.bytes, line.total = d.ReadBack.Bytes.Load(), d.ReadBack.TotalBytes.Load()
 		} else {
@@ -67,22 +68,73 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool
 
 // destinationLines draws one line per destination, each at most the given number of columns wide.
 func destinationLines(list []destination, columns int, look Look) (lines []string) {
-	width := 0
-	for _, d := range list {
-		width = max(width, quote.Width(d.name))
+	names := make([]string, len(list))
+	for i, d := range list {
+		names[i] = d.name
 	}
-	width = min(width, columns/3)
-	for _, d := range list {
-		name := quote.Cut(d.name, width, look.Unicode)
+	width := widest(names)
+	if width > columns/3 {
+		names = apart(names, quote.Ellipsis(look.Unicode))
+		width = min(widest(names), columns/3)
+	}
+	for i, d := range list {
+		name := quote.Cut(quote.Name(names[i]), width, look.Unicode)
 		start := quote.Head(name+strings.Repeat(" ", width-quote.Width(name)+2), columns)
 		space := columns - quote.Width(start)
 		if d.dropped != "" {
-			lines = append(lines, start+look.bad(quote.Head("dropped: "+d.dropped, space)))
+			lines = append(lines, start+look.bad(quote.CutEnd("dropped: "+d.dropped, space, look.Unicode)))
 		} else {
 			lines = append(lines, start+fit(d.fields(), space))
 		}
 	}
 	return lines
+}
+
+// widest returns how many columns the widest of the quoted names uses.
+func widest(names []string) (columns int) {
+	for _, name := range names {
+		columns = max(columns, quote.Width(quote.Name(name)))
+	}
+	return columns
+}
+
+// apart replaces the directories that all paths begin with, and the names that all end with, by a mark. So
+// /media/user/A/day/card and /media/user/B/day/card are …/A/… and …/B/….
+func apart(paths []string, mark string) []string {
+	split := make([][]string, len(paths))
+	for i, path := range paths {
+		split[i] = strings.Split(filepath.ToSlash(path), "/")
+	}
+	shared := func(at func(names []string, i int) string) (n int) {
+		for {
+			for _, names := range split {
+				if n >= len(names)-1 || at(names, n) != at(split[0], n) {
+					return n
+				}
+			}
+			n++
+		}
+	}
+	head := shared(func(names []string, i int) string { return names[i] })
+	if head == 1 && split[0][0] == "" {
+		head = 0 // only the root
+	}
+	for i := range split {
+		split[i] = split[i][head:]
+	}
+	tail := shared(func(names []string, i int) string { return names[len(names)-1-i] })
+	short := make([]string, len(paths))
+	for i, names := range split {
+		names = names[:len(names)-tail]
+		if head > 0 {
+			names = append([]string{mark}, names...)
+		}
+		if tail > 0 {
+			names = append(names, mark)
+		}
+		short[i] = strings.Join(names, "/")
+	}
+	return short
 }
 
 func (d *destination) fields() []field {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/rivo/uniseg"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -31,7 +32,7 @@ func TestEachOfSeveralDestinationsHasALine(t *testing.T) {
 	require.Equal(t, []string{
 		"'/mnt/fast'     100 MB/s",
 		"'/mnt...disk'  40.0 MB/s",
-		"'c'            dropped: no space left o",
+		"'c'            dropped: no space lef...",
 	}, destinationLines(s.destinations, 39, Look{}))
 	require.Equal(t, "'/mnt/slow disk'  40.0 MB/s  limited by this disk", destinationLines(s.destinations, 49, Look{Unicode: true})[1])
 
@@ -84,6 +85,30 @@ func TestLinesOfDestinationsFit(t *testing.T) {
 		for _, line := range destinationLines(list, columns, Look{Unicode: columns%2 == 0}) {
 			require.LessOrEqual(t, uniseg.StringWidth(line), columns, "%q", line)
 			require.NotContains(t, line, "\x1b")
+		}
+	}
+}
+
+// Two disks with the same layout have different names at each width that has space for them.
+func TestNamesOfDestinationsStayDifferent(t *testing.T) {
+	for _, test := range []struct {
+		names []string
+		wide  int // columns
+		want  []string
+	}{
+		{[]string{"/media/ann/SHUTTLE_A/2026-11-25/A001", "/media/ann/SHUTTLE_B/2026-11-25/A001"}, 79, []string{"'…/SHUTTLE_A/…'", "'…/SHUTTLE_B/…'"}},
+		{[]string{"/media/ann/SHUTTLE_A/2026-11-25/A001", "/media/ann/SHUTTLE_B/2026-11-25/A001"}, 39, []string{"'…/SHU…E_A/…'", "'…/SHU…E_B/…'"}},
+		{[]string{"/media/ann/SHUTTLE_A/2026-11-25/A001", "/media/ann/SHUTTLE_B/2026-11-25/A001"}, 140, []string{"'/media/ann/SHUTTLE_A/2026-11-25/A001'", "'/media/ann/SHUTTLE_B/2026-11-25/A001'"}},
+		{[]string{"/mnt/archive", "/mnt/archive/second/of/two/directories"}, 79, []string{"'…/archive'", "'…/archive/se…directories'"}},
+		{[]string{"/archive-of-this-year/one", "/b"}, 40, []string{"'/arch…r/one'", "'/b'"}},
+		{[]string{"/a/the-same-long-name-of-a-directory", "/b/the-same-long-name-of-a-directory"}, 79, []string{"'/a/…'", "'/b/…'"}},
+	} {
+		var list []destination
+		for _, name := range test.names {
+			list = append(list, destination{name: name})
+		}
+		for i, line := range destinationLines(list, test.wide, Look{Unicode: true}) {
+			assert.Equal(t, test.want[i], line[:strings.LastIndex(line, "'")+1], line)
 		}
 	}
 }

@@ -16,10 +16,7 @@ func Cut(text string, width int, unicode bool) string {
 	if Width(text) <= width {
 		return text
 	}
-	mark := "..."
-	if unicode {
-		mark = "…"
-	}
+	mark := Ellipsis(unicode)
 	space := width - Width(mark)
 	if space < 0 {
 		return ""
@@ -33,6 +30,26 @@ func Cut(text string, width int, unicode bool) string {
 		used += Width(clusters[tail-1])
 	}
 	return strings.Join(clusters[:head], "") + mark + strings.Join(clusters[tail:], "")
+}
+
+// Ellipsis returns the mark of text that is left out.
+func Ellipsis(unicode bool) string {
+	if unicode {
+		return "…"
+	}
+	return "..."
+}
+
+// CutEnd shortens a text to width columns, and ends it with an ellipsis, or dots if unicode is false.
+func CutEnd(text string, width int, unicode bool) string {
+	if Width(text) <= width {
+		return text
+	}
+	mark := Ellipsis(unicode)
+	if width < Width(mark) {
+		return ""
+	}
+	return Head(text, width-Width(mark)) + mark
 }
 
 // Head returns the beginning of a text, at most width columns of it.
