@@ -90,6 +90,13 @@ func TestDecisionsAreNumbered(t *testing.T) {
 	}
 }
 
+// TestReadmeIsShort checks that the README does not grow into a manual.
+func TestReadmeIsShort(t *testing.T) {
+	if n := strings.Count(string(readSource(t, "README.md")), "\n"); n > 140 {
+		t.Errorf("README.md has %d lines; at most 140: move details to docs", n)
+	}
+}
+
 // TestDocsNameEveryCommand checks that a page has each command.
 func TestDocsNameEveryCommand(t *testing.T) {
 	var pages strings.Builder

@@ -40,7 +40,6 @@ import (
 // reason. The key of a command in several lines is the first line; "..." at the end matches
 // the rest.
 var notRun = map[string]string{
-	"README.md: make test": "runs this test",
 	"README.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest":       "the network",
 	"docs/install.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network; TestGoInstallsThePublishedModule does it",
 	"docs/install.md: make build":                                                     "is what compiled this program",
