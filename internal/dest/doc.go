@@ -1,7 +1,13 @@
-// Package dest is one destination of a copy: its file systems, its durability, its free space, and what it
-// keeps of replaced files.
+// Package dest is one destination of a copy. A Destination has these parts:
 //
-// A FileSystems value has the mounted file systems of a destination: that of its root, and those that are
-// mounted below it. It probes each one when the first directory on it is opened, and flushes all of
-// them.
+//   - its root, which it creates, locks and gives back (open.go, root.go)
+//   - FileSystems: those of the root and of what is mounted below it; it probes each one when the
+//     first directory on it is opened (filesystem.go)
+//   - Journals: the records that let another run continue (journal.go)
+//   - a flusher, which limits unwritten data and makes checkpoints; Background has its goroutines (flush.go,
+//     sync.go, sync_list.go)
+//   - Backups: the directory of replaced files (backup.go)
+//   - Space: free space (space.go)
+//
+// It reports failures and is dropped after those that concern all of it (destination.go).
 package dest

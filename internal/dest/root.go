@@ -43,7 +43,7 @@ const maxAttempts = 100
 func (d *Destination) Make() error {
 	err := fs.ErrNotExist
 	for n := 0; n < maxAttempts && errors.Is(err, fs.ErrNotExist); n++ {
-		d.RemoveMade()
+		d.removeMade()
 		err = d.tryRoot()
 	}
 	return err
@@ -109,8 +109,8 @@ func madeByUs(dir *fsys.Dir) error {
 	return failure.ErrExchanged
 }
 
-// RemoveMade removes the empty directories among those that this run created.
-func (d *Destination) RemoveMade() {
+// removeMade removes the empty directories among those that this run created.
+func (d *Destination) removeMade() {
 	for _, dir := range slices.Backward(d.made) {
 		parent, err := d.FS.OpenTrustedRoot(filepath.Dir(dir))
 		if err != nil {
@@ -159,5 +159,5 @@ func (d *Destination) CheckName() error {
 	return err
 }
 
-// LeaveMade leaves the directories that this run has created to another run, which uses them.
-func (d *Destination) LeaveMade() { d.made = nil }
+// leaveMade leaves the directories that this run has created to another run, which uses them.
+func (d *Destination) leaveMade() { d.made = nil }

@@ -31,6 +31,7 @@ type run struct {
 	leftOut atomic.Int64 // number for Summary.LeftOut
 	jobs    chan job
 
+	opening    dest.Opening
 	background dest.Background
 }
 
@@ -135,6 +136,10 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 	r.metadata = metadata.Reader{
 		Rules: metadata.Rules{Preserve: o.Preserve, Privileged: fsys.Privileged()},
 		Warn:  func(path string, err error) { r.report(event.Event{Kind: event.Warning, Path: path, Err: err}) },
+	}
+	r.opening = dest.Opening{
+		Settings: dest.Settings{Rules: &r.metadata.Rules, Sync: o.Sync, DryRun: o.DryRun, SharesSyncErrors: o.sharesSyncErrors},
+		Planned:  r.rules.planned, Handles: r.newHandles, Journal: m.openJournal,
 	}
 	return r, nil
 }

@@ -212,7 +212,7 @@ func (p *planning) openDestinations() error {
 }
 
 func (p *planning) openDestination(i int, t *target) error {
-	if err := t.open(p.run); err != nil {
+	if err := t.OpenRoot(&p.opening); err != nil {
 		return err
 	}
 	if _, found, err := resume.ReadPlanMark(t.Root); err != nil {

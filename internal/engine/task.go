@@ -202,7 +202,7 @@ func (k *task) openTarget(r *run, t *target) (err error) {
 	if err != nil {
 		return fmt.Errorf("the log of the task: %w", err)
 	}
-	if err := t.probe(r); err != nil {
+	if err := t.Probe(&r.opening); err != nil {
 		return err
 	}
 	if t.records, err = record.Open(&record.Destination{Hashes: r.opts.Hashes}, partRecorder{part: k.part, target: t.Index}); err != nil {

@@ -71,3 +71,11 @@ func (e *RefusedError) Error() string { return e.Reason }
 func Refuse(format string, args ...any) error {
 	return &RefusedError{Reason: fmt.Sprintf(format, args...)}
 }
+
+// InStep adds the step that failed to an error, unless it is a refusal, which has a complete text.
+func InStep(what string, err error) error {
+	if err == nil || errors.As(err, new(*RefusedError)) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
