@@ -195,12 +195,12 @@ func printShortHelp(cmd *cobra.Command) {
 	})
 	fmt.Fprintf(&sb, "\n%s:\n", title)
 	printFlags(&sb, flags, func(f *pflag.Flag) string {
-		text, _, hasRows := strings.Cut(flagText(f), "\n")
+		text, _, hasRows := strings.Cut(f.Usage, "\n")
 		if values, ok := cmd.GetFlagCompletionFunc(f.Name); ok && hasRows {
 			names, _ := values(cmd, nil, "")
 			text += ": " + strings.Join(names, ", ")
 		}
-		return text
+		return withDefault(text, f)
 	})
 	fmt.Fprintf(&sb, "\nThe rest: %s --help, man %s\n", cmd.CommandPath(), pageName(cmd))
 	_, _ = io.WriteString(cmd.OutOrStdout(), sb.String())
@@ -271,14 +271,17 @@ func valueSyntax(f *pflag.Flag, value string) string {
 	return " " + value
 }
 
-// flagText returns the description of a flag, with its default value unless that is empty,
-// false or "default".
-func flagText(f *pflag.Flag) string {
+// flagText returns the description of a flag, with its default value.
+func flagText(f *pflag.Flag) string { return withDefault(f.Usage, f) }
+
+// withDefault adds the default value of a flag to the first line of its description, unless the
+// value is empty, false or "default".
+func withDefault(usage string, f *pflag.Flag) string {
 	switch f.DefValue {
 	case "", "false", "[]", "default":
-		return f.Usage
+		return usage
 	}
-	text, rows, hasRows := strings.Cut(f.Usage, "\n")
+	text, rows, hasRows := strings.Cut(usage, "\n")
 	text += " (default " + f.DefValue + ")"
 	if hasRows {
 		text += "\n" + rows

@@ -134,6 +134,9 @@ func TestShortHelpFitsOnOnePage(t *testing.T) {
 			t.Errorf("%s --help is not the complete help: %s", line, full)
 		}
 	}
+	if r := command(t, succeeds, "", "verify", "-h"); !strings.Contains(r.stdout, "read from: auto, drop, direct\n                         (default auto)\n") {
+		t.Errorf("the values of --cache: %s", r.stdout)
+	}
 	for name := range shortFlags {
 		if c, _, err := root.Find([]string{name}); err != nil || c == root {
 			t.Errorf("there is no command %s", name)
