@@ -34,7 +34,7 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 		Use:         "count [flags] PATH...",
 		Short:       "Count files",
 		Example:     "  sealift count /mnt/archive",
-		Annotations: exitsWith("0 1 2 129 130 143"),
+		Annotations: exits{0: "everything is counted", 1: "a file could not be read"}.annotations(),
 	}
 	addGroups(cmd, []flagGroup{
 		{groupSpeed, func(s *pflag.FlagSet) { workersFlag(s, &options.workers, "count `NUMBER` files at once") }},

@@ -31,7 +31,10 @@ A directory in --files-from includes everything below it.`,
 		Example: `  sealift compare /media/card /mnt/archive
   sealift compare --one-way /media/card /media/disk1 /media/disk2
   sealift compare --metadata --exclude '*.tmp' project /mnt/backup`,
-		Annotations:       exitsWith("0 1 2 3 129 130 143"),
+		Annotations: exits{
+			0: "the trees are equal", 1: "an entry could not be read, or changed meanwhile",
+			2: "usage error, or nothing to compare", 3: "the trees differ, or a copy in one of them is incomplete",
+		}.annotations(),
 		ValidArgsFunction: completeDirectories,
 	}
 	addGroups(cmd, flags.groups())

@@ -47,7 +47,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		Example: `  sealift copy /media/card /mnt/archive
   sealift copy --verify /media/card /mnt/archive -o /mnt/second
   sealift copy --exclude '*.tmp' --hash sha256,blake3 project /mnt/backup`,
-		Annotations:       exitsWith("all"),
+		Annotations:       copyExits("everything is copied or up to date", "some files failed, or a destination was dropped").annotations(),
 		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
@@ -69,7 +69,7 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		if name := options.Source; isManifestFile(name) && !flags.quiet {
 			r.print("note: " + quote.Name(name) + " is a manifest, and only this file is copied; to check the files that it lists: sealift verify " + quote.Name(name))
 		}
-		advice := "; run the same command again to finish"
+		advice := r.advice("run the same command again to finish")
 		if options.DryRun {
 			advice = ""
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -29,7 +28,11 @@ type copyReporter struct {
 
 	volumes   volumes // volumes of the destinations
 	oneDevice int64   // number of warnings of warnOneDevice
+	again     string  // the command that completes the copy
 }
+
+// sameCommand completes a copy after its causes of failure were removed.
+const sameCommand = "run the same command again"
 
 // newCopyReporter opens the log and the HTML report of a copy with the options o, and returns
 // its reporter.
@@ -43,7 +46,7 @@ func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*
 		return nil, err
 	}
 	base.page = page.htmlReport
-	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page, volumes: volumes{}}
+	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page, volumes: volumes{}, again: sameCommand}
 	for _, t := range o.Targets {
 		r.volumes[t] = volumeOf(o.FS, t)
 	}
@@ -161,7 +164,7 @@ func (r *copyReporter) printListing(stdout io.Writer) error {
 // printCopySummary prints the summary of a copy.
 func printCopySummary(w io.Writer, o *engine.Options, s *engine.Summary, r *copyReporter, result outcome) {
 	failures, mismatches := r.counts()
-	v := copyVerdict(o, s, failures, mismatches, result)
+	v := copyVerdict(o, s, failures, mismatches, result, r.again)
 	v.print(w)
 	printCopyTable(w, o, s, r.volumes, mismatches, failures)
 }
@@ -273,7 +276,7 @@ func reserved(s *engine.Summary) string {
 }
 
 // copyVerdict is the first line of the summary of a copy.
-func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int64, result outcome) verdict {
+func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int64, result outcome, again string) verdict {
 	v := verdict{bad: "NOT COMPLETE"}
 	switch {
 	case s.DryRun:
@@ -294,27 +297,14 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 	}
 	v.addCountOf(s.Conflicts, "conflict", " left alone")
 	v.close(result)
-	if !s.DryRun && s.Errors+s.Mismatches+failures+mismatches > 0 || result.signal != nil {
-		v.next = reconnect(s) + "run the same command again"
+	switch {
+	case s.DryRun:
+	case s.Errors+s.Mismatches+failures+mismatches > 0 || result.signal != nil:
+		v.next = s.Causes.Next(again)
+	case s.Conflicts > 0:
+		v.next = "see the hint after each conflict"
 	}
 	return v
-}
-
-// reconnect returns the step before the next run if destinations were dropped, unless they are full.
-func reconnect(s *engine.Summary) string {
-	var names []string
-	for _, t := range s.Targets {
-		if t.Lost != nil && !fsys.NoSpace(t.Lost) {
-			names = append(names, quote.Name(t.Path))
-		}
-	}
-	switch len(names) {
-	case 0:
-		return ""
-	case 1:
-		return "reconnect " + names[0] + " and check that it is mounted, then "
-	}
-	return "reconnect " + strings.Join(names, ", ") + " and check that they are mounted, then "
 }
 
 // destinations names the destination, or counts them.

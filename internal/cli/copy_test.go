@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
@@ -46,6 +47,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 			{Path: "dst", Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []record.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
 			{Path: "dst2", Created: true, Present: 1232, Lost: errors.New("no space left on device")},
 		},
+		Causes: outcomes.Causes{Lost: []string{"dst2"}},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
 		Limit:  engine.Share{Place: "destination", Target: "dst", Share: 0.9171},
 	}, nil
@@ -103,7 +105,7 @@ func TestListingOfCopy(t *testing.T) {
 	}
 }
 
-const goldenSummary = `NOT COMPLETE: 3 of 21,239 files missing at 'dst', 20,007 of 21,239 files missing at 'dst2', 2 conflicts left alone; reconnect 'dst2' and check that it is mounted, then run the same command again
+const goldenSummary = `NOT COMPLETE: 3 of 21,239 files missing at 'dst', 20,007 of 21,239 files missing at 'dst2', 2 conflicts left alone; reconnect 'dst2', check that it is mounted, then run the same command again
 copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
 limited by  the destination 'dst', 92 % of the time
@@ -199,7 +201,7 @@ func TestAnInterruptedCopyPrintsItsSummary(t *testing.T) {
 			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1, Total: -1, Targets: []engine.TargetSummary{{Path: "b", Present: 3}}}, Interrupt{s}
 		}
 		r := command(t, stopped, "", "copy", "a", "b")
-		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"; run the same command again to finish\n" {
+		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"\n" {
 			t.Errorf("%v: exit code %d, stderr %q", s, r.code, r.stderr)
 		}
 		if !strings.HasPrefix(r.stdout, "NOT COMPLETE: only 3 files at 'b', 1 conflict left alone, s"+(Interrupt{s}).Error()[1:]+"; run the same command again\ncopied      3 files\n") {

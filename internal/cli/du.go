@@ -38,7 +38,7 @@ Directories that are searched count themselves.`,
   sealift du --top 20 /home
   sealift du -d 1 -h . | sort -h
   sealift du -c --exclude node_modules projects/*`,
-		Annotations: exitsWith("0 1 2 129 130 143"),
+		Annotations: exits{0: "everything is counted", 1: "an entry could not be read", 2: "usage error"}.annotations(),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.Flags().Bool("help", false, "") // otherwise cobra defines -h for --help

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -38,10 +37,7 @@ var exitTable = []exitRow{
 	{129, "stopped by SIGHUP (the terminal was closed)", "", func(o outcome) bool { return o.signal == syscall.SIGHUP }},
 	{130, "stopped by SIGINT (Ctrl-C)", "", func(o outcome) bool { return o.signal != nil }},
 	{2, "usage error, or refused before anything was written", "", func(o outcome) bool { return o.refused }},
-	{
-		3, "a mismatch, a missing file or an incomplete copy was found",
-		"A source that does not match its own manifest is a mismatch, too", func(o outcome) bool { return o.mismatched },
-	},
+	{3, "a mismatch, a missing file or an incomplete copy was found", "", func(o outcome) bool { return o.mismatched }},
 	{
 		1, "some files failed, or a destination was dropped",
 		"Each failure was reported. Everything else was done", func(o outcome) bool { return o.failed },
@@ -77,14 +73,31 @@ func (o outcome) or(p outcome) outcome {
 	return o
 }
 
-// exitAnnotation is the annotation of a command that lists its possible exit codes; "all"
-// means all rows of the table.
-const exitAnnotation = "sealift_exit_codes"
+// exitAnnotation begins the annotations of a command with its own meanings of exit codes.
+const exitAnnotation = "sealift_exit_"
 
-// exitsWith returns the annotation for a list of exit codes, separated by spaces.
-func exitsWith(codes string) map[string]string { return map[string]string{exitAnnotation: codes} }
+// exits are the exit codes of a command, except for 2 and those of signals, which all have, with
+// what they mean for it.
+type exits map[int]string
 
-// simpleExitCodes are the exit codes of commands without the annotation.
+// annotations returns e as the annotations of a command.
+func (e exits) annotations() map[string]string {
+	list := map[string]string{}
+	for code, meaning := range e {
+		list[exitAnnotation+strconv.Itoa(code)] = meaning
+	}
+	return list
+}
+
+// copyExits are the exit codes of copy and of commands that do a part of it.
+func copyExits(done, failed string) exits {
+	return exits{
+		0: done, 1: failed, 4: "conflicts left alone by the overwrite policy, and nothing worse",
+		3: "the source or a copy does not match, or the source is incomplete",
+	}
+}
+
+// simpleExitCodes are the exit codes of commands without the annotations.
 var simpleExitCodes = []exitRow{
 	{code: 0, meaning: "everything requested was done"},
 	{code: 1, meaning: "it failed, and the message says why"},
@@ -92,20 +105,34 @@ var simpleExitCodes = []exitRow{
 }
 
 // exitCodesOf returns the possible exit codes of a command, in ascending order, for help and
-// man pages.
+// man pages. Those of the program are those of all commands.
 func exitCodesOf(cmd *cobra.Command) []exitRow {
-	codes, ok := cmd.Annotations[exitAnnotation]
-	if !ok {
+	if cmd.HasParent() && cmd.Annotations[exitAnnotation+"0"] == "" {
 		return simpleExitCodes
 	}
-	rows := slices.Clone(exitTable)
-	if codes != "all" {
-		rows = slices.DeleteFunc(rows, func(row exitRow) bool {
-			return !slices.Contains(strings.Fields(codes), strconv.Itoa(row.code))
-		})
+	var rows []exitRow
+	for _, row := range exitTable {
+		meaning := cmd.Annotations[exitAnnotation+strconv.Itoa(row.code)]
+		switch {
+		case meaning != "":
+			row.meaning = meaning
+		case cmd.HasParent() && row.code != 2 && row.code < 128: // 128 + n is signal n
+			continue
+		}
+		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(a, b exitRow) int { return a.code - b.code })
 	return rows
+}
+
+// meaningOf returns what an exit code means for a command.
+func meaningOf(cmd *cobra.Command, code int) string {
+	for _, row := range exitCodesOf(cmd) {
+		if row.code == code {
+			return row.meaning
+		}
+	}
+	return ""
 }
 
 // Interrupt is the cause of a context that was cancelled because a signal stopped the program.

@@ -41,7 +41,7 @@ the directory of the plan is lost, give a DST in place of PLAN.`,
 		Example: `  sealift merge /shared/plan
   sealift merge --wait /shared/plan
   sealift merge --dry-run --json /shared/plan`,
-		Annotations: exitsWith("all"),
+		Annotations: copyExits("the copy is complete, perhaps since an earlier merge", "shards are not finished, or some files failed").annotations(),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -164,7 +164,7 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 	}
 	return runCommand(cmd, job[engine.MergeOptions, engine.MergeSummary]{
 		reporter: r.reporter,
-		advice:   "; run the same command again to finish",
+		advice:   r.advice("run the same command again to finish"),
 		run:      run,
 		options:  &f.options,
 		finish: func(s *engine.MergeSummary, result outcome) outcome {
@@ -177,6 +177,9 @@ func (f *mergeFlags) merge(cmd *cobra.Command, run runner[engine.MergeOptions, e
 func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSummary, result outcome) outcome {
 	if s.Merged {
 		result = result.or(outcomeOfCopy(&s.Summary))
+		if s.Summary.Errors+s.Summary.Mismatches > 0 && result.signal == nil {
+			r.again = "run the failed shards again, then merge again"
+		}
 	} else {
 		result = result.or(f.outcomeOf(s))
 	}

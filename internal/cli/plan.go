@@ -43,7 +43,10 @@ again.`,
   sealift run /shared/plan --shard 0
   sealift merge /shared/plan
   sealift plan --into /shared/plan --script slurm --tasks 32 >submit.sh`,
-		Annotations:       exitsWith("0 1 2 3 129 130 143"),
+		Annotations: exits{
+			0: "the plan is written", 1: "the source could not be read completely; there is no plan",
+			3: "the source is not complete; there is no plan",
+		}.annotations(),
 		ValidArgsFunction: flags.completeArgs,
 	}
 	addGroups(cmd, flags.groups())
@@ -72,7 +75,7 @@ again.`,
 		r.warnOneDevice()
 		return runCommand(cmd, job[engine.Options, shard.Plan]{
 			reporter: r.reporter,
-			advice:   "; run the same command again",
+			advice:   r.advice("run the same command again"),
 			run: func(ctx context.Context, o *engine.Options, c *counters.Set) (*shard.Plan, error) {
 				return run(ctx, o, flags.into, c)
 			},

@@ -145,7 +145,7 @@ func (p *copyPage) write(r *copyReporter, s *engine.Summary, result outcome) out
 // fill adds the data of a copy to the page.
 func (p *copyPage) fill(page *report.Page, r *copyReporter, s *engine.Summary, result outcome) {
 	failures, mismatches := r.counts()
-	verdict := copyVerdict(p.options, s, failures, mismatches, result)
+	verdict := copyVerdict(p.options, s, failures, mismatches, result, r.again)
 	page.Command, page.Verdict = "copy", verdict.text()
 	page.Good = page.Good && len(verdict.reasons) == 0
 	page.Totals = copyTotals(s, failures, mismatches)

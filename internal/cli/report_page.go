@@ -125,7 +125,7 @@ func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration,
 		return result
 	}
 	r.mu.Lock()
-	page := r.page(result, elapsed)
+	page := r.page(rep.cmd, result, elapsed)
 	r.mu.Unlock() // nothing is added after the end of the run
 	fill(page)
 	err := r.place.Write(page.Write)
@@ -144,7 +144,7 @@ func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration,
 }
 
 // page returns a page with the data that all commands report.
-func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
+func (r *htmlReport) page(cmd *cobra.Command, result outcome, elapsed time.Duration) *report.Page {
 	ended := time.Now()
 	p := &report.Page{
 		Name:     filepath.Base(r.place.Path),
@@ -163,7 +163,7 @@ func (r *htmlReport) page(result outcome, elapsed time.Duration) *report.Page {
 		{Label: "host", Text: host + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"},
 		{Label: "program", Text: readBuild().line()},
 		{Label: "command", Words: commandLine(r.args)},
-		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + result.row().meaning, Key: "exit_code", Value: strconv.Itoa(result.code())},
+		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + meaningOf(cmd, result.code()), Key: "exit_code", Value: strconv.Itoa(result.code())},
 	}
 	for _, t := range r.trees {
 		p.Trees = append(p.Trees, report.Tree{Role: t.role, Path: t.path, Facts: r.volumeFacts(t)})

@@ -99,7 +99,7 @@ func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
 	text := readPage(t, page)
 	paths := sameNumbers(t, text, stdout)
 	require.Subset(t, paths, []string{"counts.files", "counts.conflicts", "bytes", "rate", "seconds", "exit_code", "destinations.0.counts.created", "destinations.1.manifests.0.lines"})
-	require.Contains(t, text, `<h1><span aria-hidden="true">✗</span> NOT COMPLETE: 1 conflict left alone</h1>`)
+	require.Contains(t, text, `<h1><span aria-hidden="true">✗</span> NOT COMPLETE: 1 conflict left alone; see the hint after each conflict</h1>`)
 	require.Contains(t, text, `1: created, 2: conflict`)
 	require.Contains(t, text, `<span class="bad-text">1 conflict</span> at <bdi class="name">`)
 	require.Contains(t, text, `<td class="time">`)
@@ -209,7 +209,7 @@ func TestReportOnAFullDevice(t *testing.T) {
 	require.NoError(t, err)
 	r.file(&report.File{Path: "clip.mov", Size: 3})
 	var stderr bytes.Buffer
-	rep := &reporter{screen: &printer{w: &stderr}, page: r}
+	rep := &reporter{cmd: rootThat(runs{}), screen: &printer{w: &stderr}, page: r}
 	rep.results = newResults(&bytes.Buffer{}, rep.screen)
 	result := r.write(rep, outcome{}, time.Second, func(p *report.Page) { p.Command = "copy" })
 	require.Zero(t, result.code())

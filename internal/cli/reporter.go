@@ -213,6 +213,14 @@ func (r *reporter) counts() (failures, mismatches int64) {
 	return r.mu.errors, r.mu.mismatches
 }
 
+// advice returns the next step as the end of the message of a stop, unless the summary has it.
+func (r *reporter) advice(next string) string {
+	if r.quiet || r.json {
+		return "; " + next
+	}
+	return ""
+}
+
 // end prints the messages that are still pending, reports the error of the run, which may be
 // nil, and returns the outcome. advice is added to the message that a signal stopped the run.
 func (r *reporter) end(err error, advice string) outcome {

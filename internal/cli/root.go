@@ -34,7 +34,6 @@ manifests, reports disk usage, and copies single files, pipes and block devices.
 		RunE:              func(*cobra.Command, []string) error { return usagef("no command is given") },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		Annotations:       exitsWith("all"),
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 	}
 	root.Flags().Bool("version", false, "print the version")

@@ -46,7 +46,7 @@ is not copied again. When the plan is merged, run does nothing.`,
 		Example: `  sealift run /shared/plan --shard 7
   sealift run /shared/plan --shard 0 --of 4
   sealift run /shared/plan --shard 7 /mnt/project /mnt/archive`,
-		Annotations: exitsWith("all"),
+		Annotations: copyExits("everything in the shard is copied or up to date", "some files failed, or the shard is not finished").annotations(),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -207,7 +207,7 @@ func (f *runFlags) run(cmd *cobra.Command, s *shard.Store, indexes []int, run sh
 	r.begin(&f.options)
 	return runCommand(cmd, job[engine.Options, runSummary]{
 		reporter: r.reporter,
-		advice:   "; run the same command again to continue",
+		advice:   r.advice("run the same command again to continue"),
 		options:  &f.options,
 		run: func(ctx context.Context, _ *engine.Options, c *counters.Set) (*runSummary, error) {
 			return f.runShards(ctx, s, indexes, r, run, c)
@@ -349,7 +349,7 @@ func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
 			v.close(result)
 		}
 		if s.summary.Errors+s.summary.Mismatches > 0 || s.state == shardNotFinished {
-			v.next = "run the same command again, on any machine"
+			v.next = s.summary.Causes.Next("run the same command again, on any machine")
 		}
 		defer printCopyTable(w, &f.options, s.summary, nil, s.summary.Mismatches, s.summary.Errors)
 	}

@@ -44,7 +44,7 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 		Example: `  sealift stream /dev/sdc card.img
   sealift stream card.img /dev/sdc /dev/sdd
   sealift stream --skip 1M --count 10M disk.img - | xz >part.xz`,
-		Annotations: exitsWith("0 1 2 129 130 143"),
+		Annotations: exits{0: "everything is copied", 1: "the input or an output failed"}.annotations(),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -34,7 +34,10 @@ A directory in --files-from includes everything below it.`,
 		Example: `  sealift sum /mnt/archive > SHA256SUMS
   sealift sum --manifest /mnt/archive/SHA256SUMS /mnt/archive
   sealift sum --hash sha256,blake3 --tag --exclude '*.tmp' project`,
-		Annotations: exitsWith("0 1 2 3 129 130 143"),
+		Annotations: exits{
+			0: "everything is hashed", 1: "a file could not be read, or the manifest not written",
+			3: "a file differs from its ASC MHL history, or is missing",
+		}.annotations(),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -16,6 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
@@ -44,12 +45,12 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			o: engine.Options{Verify: engine.VerifyFull},
 			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 2, Verified: 2, Cached: 1}}},
 		},
-		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; reconnect 'b' and check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{Path: "b", Present: 15, Lost: lost}}},
+		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{Path: "b", Present: 15, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
-		"NOT COMPLETE: 143 of 158 files missing at 'b'; reconnect 'b' and check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {Path: "b", Created: true, Present: 15, Lost: lost}}},
+		"NOT COMPLETE: 143 of 158 files missing at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {Path: "b", Created: true, Present: 15, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 of 1,580 files missing at each of 2 destinations; run the same command again": {
@@ -59,15 +60,19 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 		"NOT COMPLETE: only 15 files at 'a', stopped by SIGINT; run the same command again": {
 			s: engine.Summary{Total: -1, Targets: []engine.TargetSummary{at("a", 15)}}, result: outcome{signal: os.Interrupt},
 		},
-		"NOT COMPLETE: 'a' was dropped; reconnect 'a' and check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{Path: "a", Present: 5, Lost: lost}}},
+		"NOT COMPLETE: 'a' was dropped; reconnect 'a', check that it is mounted, then run the same command again": {
+			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{Path: "a", Present: 5, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"a"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 mismatch, 2 errors; run the same command again": {
 			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{at("a", 5)}},
 			errs: 2, mismatches: 1, result: outcome{failed: true, mismatched: true},
 		},
-		"NOT COMPLETE: 2 conflicts left alone": {
+		"NOT COMPLETE: 1 of 5 files missing at 'a'; restore the files that do not match (or add --source-manifest=ignore), then run the same command again": {
+			s:          engine.Summary{Total: 5, Targets: []engine.TargetSummary{at("a", 4)}, Causes: outcomes.Causes{Changed: true}},
+			mismatches: 1, result: outcome{mismatched: true},
+		},
+		"NOT COMPLETE: 2 conflicts left alone; see the hint after each conflict": {
 			s:      engine.Summary{Total: 5, Conflicts: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 3, Left: 2}}},
 			result: outcome{conflicts: true},
 		},
@@ -83,7 +88,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			result: outcome{conflicts: true},
 		},
 	} {
-		v := copyVerdict(&c.o, &c.s, c.errs, c.mismatches, c.result)
+		v := copyVerdict(&c.o, &c.s, c.errs, c.mismatches, c.result, sameCommand)
 		require.Equal(t, want, v.text())
 	}
 }

@@ -51,7 +51,10 @@ PATH. --hash-file is another name of --manifest.`,
   sealift verify --cache drop --unlisted /mnt/disk1 /mnt/disk2
   sealift verify /mnt/archive/MD5SUMS
   sealift verify --manifest old/SHA256SUMS /mnt/archive`,
-		Annotations: exitsWith("0 1 2 3 129 130 143"),
+		Annotations: exits{
+			0: "every line matches", 1: "a file could not be read", 2: "usage error, or nothing to check",
+			3: "a file differs or is missing, or a copy is incomplete",
+		}.annotations(),
 	}
 	addGroups(cmd, flags.groups())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

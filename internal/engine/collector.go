@@ -171,6 +171,7 @@ func (c *collector) deliverEntry(f *result) {
 
 // count counts an event in the summary.
 func (c *collector) count(e event.Event) {
+	c.summary.Causes.Add(e)
 	switch e.Kind {
 	case event.Failed, event.DestinationLost:
 		c.summary.Errors++

@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 )
 
 // undone is what a tree copy leaves undone at each destination, in the order of
@@ -20,6 +21,7 @@ type undoneAt struct {
 	given string
 	incomplete.Job
 	incomplete.Missing
+	causes outcomes.Causes
 }
 
 func (r *run) newUndone() (u undone) {
@@ -71,6 +73,7 @@ func (u undone) event(e event.Event) {
 	for _, t := range u {
 		switch {
 		case e.Target != "" && e.Target != t.given:
+			continue
 		case e.Kind == event.DestinationLost || e.Path == "" && e.Target != "":
 			t.Remark("this directory: " + cause)
 		case e.Path == "":
@@ -78,6 +81,7 @@ func (u undone) event(e event.Event) {
 		default:
 			t.Add(e.Path, cause)
 		}
+		t.causes.Add(e)
 	}
 }
 
@@ -116,6 +120,7 @@ func (r *completer) markIncomplete(t *target) {
 		t.unmarked = true
 		return
 	}
+	u.Next = u.causes.Next("run the same command again")
 	err := t.TakeOver() // the root may already have the source's permissions; GiveBack restores them
 	if err == nil {
 		err = u.Mark(&u.Missing)

@@ -6,6 +6,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -87,12 +88,13 @@ type Summary struct {
 	Bytes       int64 // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
 	Skipped     int64 // entries other than directories that were not copied: updated, up to date or kept
 	Conflicts   int64
-	Mismatches  int64    // files that do not match an expected digest, or are listed in the source and absent
-	Reserved    int64    // journals, markers and temporaries in the source, which no copy gets
-	ReservedAt  []string // the first of their paths
-	Total       int64    // regular files in the source, or -1 if the run ended before all of them were counted
-	LeftOut     int64    // entries that filters leave out; a directory that is not searched counts once
-	Errors      int64    // failures reported, lost destinations included
+	Mismatches  int64           // files that do not match an expected digest, or are listed in the source and absent
+	Reserved    int64           // journals, markers and temporaries in the source, which no copy gets
+	ReservedAt  []string        // the first of their paths
+	Total       int64           // regular files in the source, or -1 if the run ended before all of them were counted
+	LeftOut     int64           // entries that filters leave out; a directory that is not searched counts once
+	Errors      int64           // failures reported, lost destinations included
+	Causes      outcomes.Causes // of Errors and Mismatches
 	Warnings    int64
 	// Work of an interrupted run that was not repeated: files that were not read again, and
 	// bytes, including those of files that were continued.

@@ -24,8 +24,9 @@ const (
 // Missing collects the paths that a copy could not complete in one destination. The zero
 // value means that the copy is complete.
 type Missing struct {
-	Cut     bool // true if the copy ended before it had tried every file
-	Planned bool // true if a plan split the copy into shards
+	Cut     bool   // true if the copy ended before it had tried every file
+	Planned bool   // true if a plan split the copy into shards
+	Next    string // the next step, unless Planned
 
 	remarks []string // failures of the destination or the source that concern no path
 	list    []gap    // paths, sorted and without duplicates, except for those added since
@@ -107,8 +108,8 @@ func (m *Missing) advice() string {
 			"complete. If entries came after the plan was made, end it with \"sealift merge --abandon\n" +
 			"PLAN\" and copy again."
 	}
-	return "To complete the copy, run the same command again. It copies what is missing, and it\n" +
-		"removes this file when the copy is complete."
+	return "To complete the copy: " + m.Next + ".\n" +
+		"That copies what is missing, and removes this file when the copy is complete."
 }
 
 // shorten returns a copy of s, so that no longer string stays in memory.

@@ -1,0 +1,91 @@
+// Package outcome says how a command ended, and what the user can do next. The summary, the HTML
+// report and the marker of an incomplete copy have the same text.
+package outcome
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/event"
+	"github.com/seed65876f4f/sealift/internal/failure"
+	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/quote"
+)
+
+// Causes collects why a copy is not complete, as far as the next step depends on it. The zero value
+// has none.
+type Causes struct {
+	Full      []string // destinations without space, as the user named them
+	Lost      []string // destinations that were dropped for another reason
+	Differs   []string // destinations that returned other data when they were read back
+	Changed   bool     // the source does not match its own manifest, history or bag
+	Partial   bool     // the source is itself an unfinished copy
+	Forbidden bool     // the user may not read a file of the source
+	Damaged   bool     // the device of the source could not read a file
+}
+
+// Add adds the cause of an event, if it is a failure.
+func (c *Causes) Add(e event.Event) {
+	stage := failure.Stage("")
+	if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
+		stage = f.Stage
+	}
+	switch {
+	case e.Kind == event.DestinationLost && fsys.NoSpace(e.Err):
+		c.Full = append(c.Full, e.Target)
+	case e.Kind == event.DestinationLost:
+		c.Lost = append(c.Lost, e.Target)
+	case e.Kind == event.Mismatch && stage == failure.StageCheck:
+		c.Partial = true
+	case e.Kind == event.Mismatch && e.Target == "":
+		c.Changed = true
+	case e.Kind == event.Mismatch:
+		if len(c.Differs) == 0 || c.Differs[len(c.Differs)-1] != e.Target {
+			c.Differs = append(c.Differs, e.Target)
+		}
+	case e.Kind == event.Failed && e.Target == "":
+		c.Forbidden = c.Forbidden || fsys.NotPermitted(e.Err)
+		c.Damaged = c.Damaged || fsys.DeviceFailed(e.Err)
+	}
+}
+
+// Next returns the next step: what removes the causes, and then again, the command that completes
+// the copy.
+func (c *Causes) Next(again string) string {
+	var steps []string
+	add := func(step string, names ...string) {
+		var quoted []string
+		for i, name := range names {
+			if q := quote.Name(name); i == 0 || name != names[i-1] {
+				quoted = append(quoted, q)
+			}
+		}
+		steps = append(steps, step+strings.Join(quoted, ", "))
+	}
+	if len(c.Full) > 0 {
+		add("make space at ", c.Full...)
+	}
+	if len(c.Lost) > 0 {
+		add("reconnect ", c.Lost...)
+		steps = append(steps, "check that "+map[bool]string{true: "it is", false: "they are"}[len(c.Lost) == 1]+" mounted")
+	}
+	if len(c.Differs) > 0 {
+		add("check the disk and the cable of ", c.Differs...)
+	}
+	if c.Partial {
+		add("complete the source")
+	}
+	if c.Changed {
+		add("restore the files that do not match (or add --source-manifest=ignore)")
+	}
+	if c.Forbidden {
+		add("make the files of the source readable")
+	}
+	if c.Damaged {
+		add("check the disk and the cable of the source")
+	}
+	if len(steps) == 0 {
+		return again
+	}
+	return strings.Join(steps, ", ") + ", then " + again
+}
