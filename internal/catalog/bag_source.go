@@ -8,14 +8,14 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 )
 
 // bagSource is a source that is a bag. The read that copies its files validates it. openBag
-// checks the tag files, check each file, and Absent finds missing files. The engine
-// compares Oxum with the size that it has read.
+// checks the tag files, check each file, Absent finds missing files, and CheckCount checks the size.
 type bagSource struct {
 	declared bag.Declared
 	info     bag.Info
@@ -23,9 +23,24 @@ type bagSource struct {
 
 var errUnlisted = errors.New("it is in the payload, and no payload manifest lists it")
 
-// IsBag reports whether a source is a bag, and which known hashes its manifests have. The error
-// is a *bag.UnsupportedError if Sealift cannot read the bag.
-func IsBag(root *fsys.Dir) (hashes []hash.Algorithm, is bool, err error) {
+// FindBag reports whether a source, which the user has called given, is a bag, and which known hashes its
+// manifests have. It refuses a bag that Sealift cannot read.
+func FindBag(root *fsys.Dir, given string) (hashes []hash.Algorithm, is bool, err error) {
+	hashes, is, err = findBag(root)
+	if _, unsupported := errors.AsType[*bag.UnsupportedError](err); unsupported {
+		return nil, false, failure.Refuse("the source %s is a bag: %s; --source-manifest=ignore copies it without a check", quoteName(given), err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, false, nil // the walk reports a source that must not be read
+	}
+	if err != nil {
+		return nil, false, failure.Refuse("source %s: cannot check whether it is a bag: %s", quoteName(given), err)
+	}
+	return hashes, is, nil
+}
+
+// findBag is FindBag with the plain error, a *bag.UnsupportedError if Sealift cannot read the bag.
+func findBag(root *fsys.Dir) (hashes []hash.Algorithm, is bool, err error) {
 	_, err = root.Lstat(bag.DeclarationName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, false, nil
@@ -164,11 +179,28 @@ func (s *Source) listedInBag(l *sourceList, file string) (found manifest.Listing
 	return manifest.Listing{}, err
 }
 
-// Oxum returns the size of the payload according to the bag, and the name of the file that has
-// it; nil if there is none.
-func (s *Source) Oxum() (o *bag.Oxum, file string) {
-	if s.bag == nil {
-		return nil, ""
+// Irregular is Expect for an entry that is not a regular file.
+func (s *Source) Irregular(path string) (x Expectation) {
+	if s.validates && bag.InPayload(path) {
+		x.invalid = errors.New("it is not a regular file, and a bag has no digest of it")
 	}
-	return s.bag.info.Oxum, s.bag.declared.InfoName()
+	return x
+}
+
+// Count counts a file that was read, if it is in the payload of a bag that is validated. One goroutine
+// at a time calls it.
+func (s *Source) Count(path string, size int64) {
+	if s.validates && bag.InPayload(path) {
+		s.payload.Files++
+		s.payload.Bytes += size
+	}
+}
+
+// CheckCount returns an error if the number of bytes and files that were counted is not that of
+// Payload-Oxum in the file of the bag that it also returns.
+func (s *Source) CheckCount() (file string, err error) {
+	if s.bag == nil || s.bag.info.Oxum == nil || *s.bag.info.Oxum == s.payload {
+		return "", nil
+	}
+	return s.bag.declared.InfoName(), fmt.Errorf("%s is %s, and the payload has %s (bytes.files)", bag.LabelOxum, s.bag.info.Oxum, s.payload)
 }

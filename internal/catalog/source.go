@@ -23,8 +23,11 @@ type Source struct {
 	root     *fsys.Dir
 	hashes   []hash.Algorithm
 	lists    []*sourceList
-	bag      *bagSource           // nil if the source is not a bag, or is not validated as one
+	bag      *bagSource           // nil if the source is not a bag, or its manifests are not checked here
 	sidecars map[string][]sidecar // by the name of the file in the root
+
+	validates bool     // true if the source is a bag that the run validates
+	payload   bag.Oxum // counted files
 
 	temporaries []extsort.Spill // lines of the histories
 }
@@ -87,7 +90,7 @@ const (
 // OpenSource opens the manifests in the root of a source that list digests which the run
 // computes.
 func OpenSource(root *fsys.Dir, o SourceOptions) (*Source, []Problem) {
-	s := &Source{root: root, hashes: o.Hashes, sidecars: map[string][]sidecar{}}
+	s := &Source{root: root, hashes: o.Hashes, validates: o.Bag, sidecars: map[string][]sidecar{}}
 	if !o.Check || len(o.Hashes) == 0 {
 		return s, nil
 	}

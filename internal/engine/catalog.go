@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // openManifests opens the manifests in the source, and reports those that it cannot use.
@@ -26,7 +27,19 @@ func (r *run) openManifests() {
 	}
 	var problems []catalog.Problem
 	r.manifests, problems = catalog.OpenSource(r.source, o)
+	if r.validates {
+		r.collector.read = r.manifests
+	}
 	for _, p := range problems {
 		r.reportProblem(p)
 	}
+}
+
+// findBag reports whether the source is a bag whose manifests the run uses, and which known hashes
+// these have. It refuses a bag that Sealift cannot read.
+func (r *run) findBag() (hashes []hash.Algorithm, isBag bool, err error) {
+	if r.route.Name != "" || r.listedHashes == 0 || r.opts.SourceManifest == SourceManifestIgnore {
+		return nil, false, nil
+	}
+	return catalog.FindBag(r.source, r.opts.Source)
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/bag"
+	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
@@ -35,7 +35,7 @@ type collector struct {
 	seen     int64  // regular files that were processed
 	toVerify amount // files of the source that verifying reads again
 	undone   undone
-	payload  *bag.Oxum // read part of the payload, if the source is a bag; nil for any other source
+	read     *catalog.Source // counts the files of a bag that are read; nil if the source is not validated
 	at       []collected
 }
 
@@ -71,8 +71,6 @@ type result struct {
 	ctime   fsys.Time
 	resumed int64 // bytes that an interrupted run had written already
 	targets []targetResult
-
-	unlisted bool // no manifest lists the entry
 }
 
 // targetResult is the outcome of one entry at one destination.
@@ -86,6 +84,7 @@ type targetResult struct {
 	policy.Content                  // Content is that of the manifest and the journal.
 	name           string           // name of the file in the manifest
 	alias          string           // another spelling of name that the destination treats as equal; "" if there is none
+	unlisted       bool             // true if no manifest lists the entry
 	each           bool             // true if the file was synced separately
 	backedUp       bool             // true if the backup directory has the replaced file
 }
@@ -281,7 +280,7 @@ func addToSyncList(l *dest.SyncList, kind fsys.Kind, t targetResult) {
 // recordEntry records the outcome of an entry at one destination.
 func (c *collector) recordEntry(f *result, t targetResult) {
 	records := t.target.records
-	if f.unlisted {
+	if t.unlisted {
 		records.Account(record.Outcome{Path: t.name, Dropped: true})
 		return
 	}
@@ -294,15 +293,14 @@ func (c *collector) recordEntry(f *result, t targetResult) {
 	}
 }
 
-// countPresent counts a regular file at each destination that has it now, and as payload of a bag.
+// countPresent counts a regular file at each destination that has it now, and as read.
 func (c *collector) countPresent(f *result) {
 	if f.kind != fsys.Regular {
 		return
 	}
 	c.seen++
-	if c.payload != nil && bag.InPayload(f.path) {
-		c.payload.Files++
-		c.payload.Bytes += f.size
+	if c.read != nil {
+		c.read.Count(f.path, f.size)
 	}
 	for _, t := range f.targets {
 		at := &c.at[t.target.Index]

@@ -21,6 +21,8 @@ type destDir struct {
 	target *target
 	parent *destDir // parent directory; nil for the root
 	src    *walk.Dir
+	// unlisted: no manifest lists the files of the directory. It is that of an ASC MHL history, for instance.
+	unlisted bool
 
 	// mu is held while the directory is prepared. Later, it guards the fields up to appeared.
 	mu    sync.Mutex
@@ -72,6 +74,7 @@ func newDestDirs(r *placer, d *walk.Dir) destDirs {
 		dd := &destDir{target: t, src: d}
 		if d.Parent != nil {
 			dd.parent = d.Parent.State.(destDirs)[i]
+			dd.unlisted = dd.parent.unlisted
 		}
 		if t.Backups != nil {
 			dd.backup = &dest.BackupDir{Name: d.Name, Access: dd.copyAccess}

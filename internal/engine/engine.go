@@ -3,11 +3,11 @@ package engine
 import (
 	"context"
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
@@ -120,7 +120,12 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 	r.mode = m
 	r.opts, r.counters, r.route, r.rules, r.outer = o, c, rt, m.rules(o), ctx
 	r.shared, r.mayCommit, r.recorded, r.names = m, r.checkCommit, m.previous, maphash.MakeSeed()
-	r.listed = func(e *entry) (catalog.Expectation, error) { return m.expected(r, e) }
+	r.listed = func(e *entry) (catalog.Expectation, error) {
+		if e.Kind != fsys.Regular {
+			return r.manifests.Irregular(e.Path), nil
+		}
+		return m.expected(r, e)
+	}
 	if r.source, r.sourceInfo, err = rt.OpenSource(); err != nil {
 		return nil, failure.Refuse("source %s: %s", quoteName(o.Source), route.Reason(err))
 	}
@@ -144,14 +149,25 @@ func newRun(ctx context.Context, o *Options, m mode, rt *route.Route, c *counter
 	return r, nil
 }
 
-// examineSource finds out whether the source is a bag or has a history, and makes the refusals
-// that follow from its names.
+// examineSource makes the refusals that follow from the names in the source. If the source is a bag, the
+// hashes of its manifests are added to those of the run, so that the copy validates the bag. A copy with
+// filters, without hashes, with --source-manifest=ignore or with --mhl does not.
 func (r *run) examineSource() error {
 	if err := r.refuseSource(); err != nil {
 		return err
 	}
 	r.listedHashes = len(r.opts.Hashes)
-	return r.recognizeBag()
+	hashes, isBag, err := r.findBag()
+	if err != nil || !isBag || r.opts.MHL != nil || r.opts.part() {
+		return err
+	}
+	r.validates = true // all manifests of the bag have to be right, and to list every file of the payload
+	for _, a := range hashes {
+		if !slices.Contains(r.opts.Hashes, a) {
+			r.opts.Hashes = append(slices.Clip(r.opts.Hashes), a)
+		}
+	}
+	return nil
 }
 
 // jobsAhead is the length of the queue between the walk and the workers, and of the queue between
@@ -176,9 +192,6 @@ func (r *run) prepare() {
 	r.linked = links.New(r.newSpill, o.linkedMemory)
 	r.jobs = make(chan job, jobsAhead)
 	r.collector.undone = r.newUndone()
-	if r.validates {
-		r.collector.payload = &bag.Oxum{}
-	}
 }
 
 // copy opens the destinations, copies to them and completes them. It closes the source. The error
@@ -244,7 +257,7 @@ func (r *run) work() {
 	r.copyLinked()
 	r.activity.At(timing.Source)
 	r.mode.findAbsent(r)
-	r.checkOxum()
+	r.checkCount()
 	r.warnWalked()
 	r.activity.At(r.targets[0].Place()) // the rest of the work is to complete directories
 	root.Done()

@@ -8,10 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/source"
@@ -238,15 +236,8 @@ func (e *entry) contradicts(digests hash.Digests) bool {
 	return digests != nil && e.digests != nil && !digests.Equal(e.digests)
 }
 
-// findExpected looks up what the manifests of the source list for a file.
+// findExpected looks up what the manifests of the source list for an entry.
 func (r *copier) findExpected(e *entry) {
-	if e.Kind != fsys.Regular {
-		if r.validates && bag.InPayload(e.Path) {
-			e.broken = true
-			r.reportBroken(e, errors.New("it is not a regular file, and a bag has no digest of it"))
-		}
-		return
-	}
 	var err error
 	if e.expected, err = r.listed(e); err != nil {
 		r.failSource(e, failure.StageManifest, err)

@@ -129,3 +129,16 @@ func (o *Selection) wanted(name string) bool {
 	}
 	return o.Filter.MatchAll(name, false).Selected
 }
+
+// checkCount reports a source that is a bag of another size than it says. It checks nothing after an
+// error or an interrupted copy, because the count is too small then.
+func (r *run) checkCount() {
+	if !r.validates {
+		return
+	}
+	r.collector.await()
+	file, err := r.manifests.CheckCount()
+	if err != nil && r.collector.summary.Errors == 0 && r.ctx.Err() == nil {
+		r.report(event.OfFile(event.Mismatch, file, "", failure.StageVerify, err))
+	}
+}

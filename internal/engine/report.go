@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -14,10 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/mhl"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/timing"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // This file has what goroutines send to the collector: results, failures and conflicts.
@@ -32,7 +28,6 @@ type reporter struct {
 	source     *fsys.Dir
 	sourceInfo fsys.Info   // state of the source directory at the start of the run
 	sourceGone atomic.Bool // true if the root cannot be read any more; this was reported
-	unlisted   sync.Map    // *walk.Dir of the source whose files no manifest lists
 	validates  bool        // true if the source is a bag that is validated
 	targets    targets
 
@@ -51,13 +46,12 @@ type reporter struct {
 func (r *reporter) sendResult(e *entry) {
 	f := r.collector.newResult()
 	f.path, f.kind, f.size, f.mtime, f.ctime, f.resumed = e.Path, e.Kind, e.Meta.Info.Size, e.Meta.Info.Mtime, e.Meta.Info.Ctime, e.resumed
-	f.unlisted = strings.Contains(e.Path, mhl.Folder+"/") && !r.isListed(e.Dir)
 	interrupted := r.stopped() // unless it has an outcome at a destination
 	for _, p := range e.transfers {
 		t := p.result
 		t.reason = r.reason(e, p)
 		t.ignored = e.Kind == fsys.Regular && p.target.records.Omits(e.Path)
-		t.target, t.existed, t.name, t.each = p.target, p.exists, e.manifestPath(p), p.dd.system != nil && p.dd.system.SyncEach
+		t.target, t.existed, t.name, t.unlisted, t.each = p.target, p.exists, e.manifestPath(p), p.dd.unlisted, p.dd.system != nil && p.dd.system.SyncEach
 		switch t.done {
 		case outConflict:
 			p.target.conflict(e.Path, t.conflict)
@@ -209,15 +203,4 @@ func (r *reporter) endStep(e *entry, p *transfer, err error) {
 		stage, err := splitStage(err)
 		r.failTransfer(e, p, stage, err)
 	}
-}
-
-// isListed reports whether manifests list the files of a directory. They do not list those of
-// an ASC MHL history, except in a new bag, whose manifests list the complete payload.
-func (r *reporter) isListed(d *walk.Dir) bool {
-	for ; d != nil; d = d.Parent {
-		if _, found := r.unlisted.Load(d); found {
-			return false
-		}
-	}
-	return true
 }

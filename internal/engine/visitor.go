@@ -39,7 +39,9 @@ func (treeCopy) enter(r *run, d *walk.Dir) bool {
 		return false
 	}
 	if d.Parent != nil && r.unlists(d) {
-		r.unlisted.Store(d, true)
+		for _, dd := range d.State.(destDirs) {
+			dd.unlisted = true
+		}
 	}
 	return true
 }
