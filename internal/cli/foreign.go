@@ -63,7 +63,7 @@ func foreignFlag(cmd *cobra.Command, flag string) string {
 func foreignLetters(cmd *cobra.Command, letters string) string {
 	var hints []string
 	for _, letter := range strings.Split(letters, "") {
-		if cmd.Flags().ShorthandLookup(letter) != nil {
+		if len(letter) == 1 && cmd.Flags().ShorthandLookup(letter) != nil { // a longer one panics
 			continue
 		}
 		if hint := strings.TrimPrefix(foreignFlag(cmd, letter), ": "); hint != "" && !slices.Contains(hints, hint) {

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +56,11 @@ func TestScreensOfVerdicts(t *testing.T) {
 		}
 		if c.prepare != nil {
 			c.prepare()
+		}
+		for _, name := range []string{"card/a", "disk/a"} { // the time would decide a conflict
+			if err := os.Chtimes(name, time.Time{}, time.Unix(1e9, 0)); err != nil {
+				require.ErrorIs(t, err, fs.ErrNotExist)
+			}
 		}
 		run := func(ctx context.Context, o *engine.Options, n *counters.Set) (*engine.Summary, error) {
 			o.FS = &fsys.FS{Fault: c.fault}
