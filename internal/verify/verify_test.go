@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -313,6 +314,62 @@ func TestStop(t *testing.T) {
 		require.Less(t, n, 2000)
 		cancel(nil)
 	}
+}
+
+// A stopped run reports the results that waited for that of a slow file.
+func TestAStoppedRunReportsWhatItFound(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	files := map[string]string{"0": "slow", "SHA256SUMS": sha("slow") + "  0\n"}
+	var want []string
+	for i := range 20 {
+		name := fmt.Sprintf("f%02d", i)
+		files[name] = name
+		files["SHA256SUMS"] += sha("other") + "  " + name + "\n"
+		want = append(want, name)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &counters.Set{}
+	var reported []string
+	o := &verify.Options{Paths: []string{tree(t, files)}, Workers: 2, Report: func(r verify.Result) { reported = append(reported, r.Path) }}
+	o.FS = faultfs.New(func(op fsys.Op, name string) error {
+		for op == fsys.OpOpen && name == "0" && c.Files.Load() < 20 {
+			time.Sleep(time.Millisecond)
+		}
+		if op == fsys.OpOpen && name == "0" {
+			cancel()
+		}
+		return nil
+	})
+	s, err := verify.Run(ctx, o, c)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, want, reported)
+	require.EqualValues(t, 20, s.Mismatches)
+	require.Zero(t, s.Matches)
+}
+
+// A manifest that becomes shorter during the check is a failure. The lines that were read have their
+// results, also those of later manifests.
+func TestAManifestThatBecomesShorter(t *testing.T) {
+	var first, second strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&first, "%s  f%05d\n", md("x"), i)
+		fmt.Fprintf(&second, "%s  f%05d\n", sha("x"), i+10_000)
+	}
+	dir := tree(t, map[string]string{"MD5SUMS": first.String(), "SHA256SUMS": second.String()})
+	var once sync.Once
+	sys := faultfs.New(func(op fsys.Op, name string) error {
+		if strings.HasPrefix(filepath.Base(name), "f0") {
+			once.Do(func() { require.NoError(t, os.Truncate(filepath.Join(dir, "MD5SUMS"), 0)) })
+		}
+		return nil
+	})
+	reported, s, err := check(t, &verify.Options{FS: sys, Paths: []string{dir}, Workers: 2})
+	require.NoError(t, err)
+	require.Equal(t, "FAILURE MD5SUMS: the manifest has changed while it was used", reported[len(reported)-1])
+	require.Len(t, reported, int(s.Missing)+1)
+	require.Less(t, s.Missing, int64(40_000))
+	require.GreaterOrEqual(t, s.Missing, int64(20_000))
+	require.EqualValues(t, 1, s.Errors)
 }
 
 // On exFAT, macOS keeps attributes of x.sha256 in the AppleDouble file ._x.sha256. Another file
