@@ -7,11 +7,14 @@ import (
 )
 
 // Set computes several digests of one stream.
-type Set struct{ Hashes []hash.Hash }
+type Set struct {
+	Algorithms []Algorithm // algorithms of the digests, in the order of NewSet
+	Hashes     []hash.Hash
+}
 
 // NewSet returns a set of fresh digests.
 func NewSet(algorithms []Algorithm) *Set {
-	s := &Set{Hashes: make([]hash.Hash, len(algorithms))}
+	s := &Set{Algorithms: algorithms, Hashes: make([]hash.Hash, len(algorithms))}
 	for i, a := range algorithms {
 		s.Hashes[i] = a.New()
 	}

@@ -93,6 +93,14 @@ func TestResultsAreInOrder(t *testing.T) {
 	}
 }
 
+// Indexes on one device share its workers.
+func TestByDevice(t *testing.T) {
+	devices := []uint64{7, 3, 7, 3, 1}
+	groups := ByDevice(len(devices), func(i int) uint64 { return devices[i] })
+	require.Equal(t, [][]int{{0, 2}, {1, 3}, {4}}, groups)
+	require.Empty(t, ByDevice(0, nil))
+}
+
 // Each device has its own workers: no more than the limit, and a device whose workers all wait
 // does not stop another one.
 func TestDevicesHaveTheirOwnWorkers(t *testing.T) {

@@ -42,3 +42,19 @@ func NewPipe(workers int, bytesPerSecond int64, bytes *atomic.Int64) *pipe.Pipe 
 	}
 	return p
 }
+
+// ByDevice returns the indexes below n in groups with the same device, in the order of their
+// first ones. The indexes of a group are the work of one queue.
+func ByDevice(n int, device func(i int) uint64) (groups [][]int) {
+	known := map[uint64]int{}
+	for i := range n {
+		g, isKnown := known[device(i)]
+		if !isKnown {
+			g = len(groups)
+			known[device(i)] = g
+			groups = append(groups, nil)
+		}
+		groups[g] = append(groups[g], i)
+	}
+	return groups
+}

@@ -155,24 +155,17 @@ type run struct {
 }
 
 // groups returns the indexes of the trees, and of a source that is read completely, by device.
-func (r *run) groups() (list [][]int) {
-	devices := map[uint64]int{}
-	add := func(place int, device uint64) {
-		g, known := devices[device]
-		if !known {
-			g = len(list)
-			devices[device] = g
-			list = append(list, nil)
-		}
-		list[g] = append(list[g], place)
-	}
-	for i, t := range r.Trees {
-		add(i, t.Device)
-	}
+func (r *run) groups() [][]int {
+	n := len(r.Trees)
 	if r.Source != nil && r.Source.Full {
-		add(r.source, r.Source.Device)
+		n++
 	}
-	return list
+	return jobs.ByDevice(n, func(i int) uint64 {
+		if i == r.source {
+			return r.Source.Device
+		}
+		return r.Trees[i].Device
+	})
 }
 
 // job is an entry to read on one device.

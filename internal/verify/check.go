@@ -45,7 +45,7 @@ type worker struct {
 	run  *run
 	tree *tree // the tree that look opens files in
 	look *fsys.Finder
-	sets map[string]*digests // digests by the names of their algorithms
+	sets map[string]*hash.Set // digests by the names of their algorithms
 }
 
 func (w *worker) close() {
@@ -106,7 +106,7 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 	if cache == pipe.CacheAuto {
 		inMemory, known = f.Cached(0, 0)
 	}
-	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set.Set, cache, nil)
+	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set, cache, nil)
 	j.mtime = info.Mtime
 	if err == nil {
 		j.read = true
@@ -119,7 +119,7 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 		if err != nil {
 			p.verdict, p.err = Unreadable, err
 		} else {
-			p.decide(set.algorithms, have)
+			p.decide(set.Algorithms, have)
 		}
 	}
 }
@@ -146,14 +146,8 @@ func (p *part) decide(algorithms []hash.Algorithm, have hash.Digests) {
 	}
 }
 
-// digests computes several digests in one read.
-type digests struct {
-	*hash.Set
-	algorithms []hash.Algorithm
-}
-
 // digests returns the digests that the lines need.
-func (w *worker) digests(lines []*part) *digests {
+func (w *worker) digests(lines []*part) *hash.Set {
 	var algorithms []hash.Algorithm
 	key := ""
 	for _, p := range lines {
@@ -166,7 +160,7 @@ func (w *worker) digests(lines []*part) *digests {
 	}
 	d := w.sets[key]
 	if d == nil {
-		d = &digests{hash.NewSet(algorithms), algorithms}
+		d = hash.NewSet(algorithms)
 		w.sets[key] = d
 	}
 	return d

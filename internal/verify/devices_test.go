@@ -71,15 +71,6 @@ func TestTreesOnDifferentDevicesAreReadAtTheSameTime(t *testing.T) {
 	require.EqualValues(t, 2, r.summary.Matches)
 }
 
-// Trees on one device are read by the same workers, one tree after the other.
-func TestTreesOnOneDeviceShareItsWorkers(t *testing.T) {
-	r := twoTrees(t, nil)
-	r.trees[0].info.ID.Dev, r.trees[1].info.ID.Dev = 1, 1
-	require.Equal(t, [][]*tree{r.trees}, r.byDevice())
-	r.trees[1].info.ID.Dev = 2
-	require.Equal(t, [][]*tree{r.trees[:1], r.trees[1:]}, r.byDevice())
-}
-
 // A line joins the job of an equal line of an earlier manifest, unless many results wait. Then it gets
 // its own job.
 func TestNoLineJoinsAJobWhileManyResultsWait(t *testing.T) {

@@ -75,8 +75,6 @@ func (s *treeManifest) close() {
 	}
 }
 
-func (t *tree) device() uint64 { return t.info.ID.Dev }
-
 func (t *tree) close() {
 	for _, s := range t.manifests {
 		s.close()

@@ -203,7 +203,7 @@ func (r *run) check(ctx context.Context) {
 		}
 	}
 	r.number()
-	devices := r.byDevice()
+	devices := jobs.ByDevice(len(r.trees), func(i int) uint64 { return r.trees[i].info.ID.Dev })
 	workers := jobs.Workers(r.opts.Workers, len(devices), 1)
 	r.maxOpenPaths = jobs.Directories(workers * len(devices))
 	r.pipe = jobs.NewPipe(workers*len(devices), r.opts.BytesPerSecond, &r.counters.Bytes)
@@ -215,15 +215,15 @@ func (r *run) check(ctx context.Context) {
 			var all sync.WaitGroup
 			for device, trees := range devices {
 				all.Go(func() {
-					for _, t := range trees {
-						r.readLines(ctx, t, func(j *job) { r.order.Wait(j.parts[0].number); send(device, j) })
+					for _, i := range trees {
+						r.readLines(ctx, r.trees[i], func(j *job) { r.order.Wait(j.parts[0].number); send(device, j) })
 					}
 				})
 			}
 			all.Wait()
 		},
 		Work: func(_ int, list iter.Seq[*job]) {
-			w := &worker{run: r, sets: map[string]*digests{}}
+			w := &worker{run: r, sets: map[string]*hash.Set{}}
 			defer w.close()
 			for j := range list {
 				w.do(ctx, j)
@@ -231,21 +231,6 @@ func (r *run) check(ctx context.Context) {
 		},
 		Collect: r.collect,
 	})
-}
-
-// byDevice groups the trees by the devices that they are on.
-func (r *run) byDevice() (groups [][]*tree) {
-	index := map[uint64]int{}
-	for _, t := range r.trees {
-		i, known := index[t.device()]
-		if !known {
-			i = len(groups)
-			index[t.device()] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], t)
-	}
-	return groups
 }
 
 // collect counts a job, and reports the results that are next in order.
