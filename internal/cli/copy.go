@@ -190,7 +190,7 @@ func (f *copyFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
 			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
-			f.commonFlags(s, "action and message")
+			f.commonFlags(s, "change and message")
 			f.reportFlag(s)
 			s.BoolVar(&f.debug, "debug", false, "print what the run waited for, and its counters,\non standard error")
 		}},

@@ -64,9 +64,9 @@ var changeWords = map[string]string{
 	"metadata updated": "would update metadata of",
 }
 
-// logAction logs the action for an entry at a destination.
+// logAction logs the action for an entry at a destination if it changes something, with -v in each case.
 func (r *copyReporter) logAction(e event.Event) {
-	if r.log == nil {
+	if _, changes := changeWords[e.Action]; r.log == nil || !changes && r.flags.verbose == 0 {
 		return
 	}
 	attrs := []any{"bytes", e.Bytes}

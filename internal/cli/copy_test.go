@@ -259,7 +259,7 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 	if err := os.WriteFile(name, []byte("earlier\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	command(t, eventful, "", "copy", "-q", "--log-file", name, "src", "dst", "-o", "dst2")
+	command(t, eventful, "", "copy", "-v", "--log-file", name, "src", "dst", "-o", "dst2")
 	log, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

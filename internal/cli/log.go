@@ -28,7 +28,7 @@ const (
 
 var logFormats = choice.Table[logFormat]{What: "log format", Names: []string{logText: "text", logJSON: "json"}}
 
-// fileLog writes the file of --log-file: one line for each action and message, in the order of
+// fileLog writes the file of --log-file: one line for each change and message, in the order of
 // the events. It writes each line immediately, so that a killed run leaves only complete lines.
 //
 // In the text format, slog quotes values with spaces or quotes in the syntax of Go. File names

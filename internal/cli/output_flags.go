@@ -40,7 +40,7 @@ func (f *outputFlags) commonFlags(s *pflag.FlagSet, logged string) {
 }
 
 // logFlags defines --log-file and --log-format. what names the events that the command logs,
-// for example "action and message".
+// for example "change and message".
 func (f *outputFlags) logFlags(s *pflag.FlagSet, what string) {
 	s.Var(&onceValue{&f.logFile}, "log-file", "append every "+what+" to `FILE`")
 	s.Var(newChoice(&f.logFormat, logFormats), "log-format", "`FORMAT`: write the log as text or json")

@@ -91,7 +91,7 @@ func (f *runFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only failures and conflicts")
 			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
-			f.commonFlags(s, "action and message")
+			f.commonFlags(s, "change and message")
 		}},
 	}
 }
