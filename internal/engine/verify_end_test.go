@@ -249,7 +249,7 @@ func TestFailFastWhileReadingBack(t *testing.T) {
 		})
 		require.Len(t, out.bad(), 1)
 		require.Equal(t, []string{"f03", targets[1]}, []string{out.bad()[0].Path, out.bad()[0].Target})
-		require.LessOrEqual(t, drops, 10, "it went on reading")
+		require.Less(t, drops, 40, "it went on reading: there are 80 files") // those in the queue are read
 		for i, target := range targets {
 			require.NoFileExists(t, filepath.Join(target, "SHA256SUMS"))
 			require.Empty(t, out.summary.Targets[i].Manifests)

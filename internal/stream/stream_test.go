@@ -258,9 +258,9 @@ func TestRefusals(t *testing.T) {
 		{"in", []string{"old", "no/such"}, nil, "'no/such': no such file or directory"},
 		{"d", []string{"old"}, nil, "'d' is a directory; copy copies those"},
 		{"no", []string{"old"}, nil, "'no': no such file or directory"},
-		{"in", []string{"old", "fifo"}, func(o *Options) { o.Seek.N = 1 }, "'fifo': --seek is not possible"},
-		{"in", []string{"old", "-"}, func(o *Options) { o.Seek.N, o.Stdout = 1, w }, "'-': --seek is not possible"},
-		{"in", []string{"old", "-"}, func(o *Options) { o.Seek.N, o.Stdout = 1, appended }, "'-': --seek is not possible"},
+		{"in", []string{"old", "fifo"}, func(o *Options) { o.Seek.N = 1 }, "'fifo': --seek needs a file or a block device"},
+		{"in", []string{"old", "-"}, func(o *Options) { o.Seek.N, o.Stdout = 1, w }, "'-': --seek needs a file or a block device"},
+		{"in", []string{"old", "-"}, func(o *Options) { o.Seek.N, o.Stdout = 1, appended }, "'-': --seek needs a file or a block device"},
 		{"appended", []string{"old", "-"}, func(o *Options) { o.Stdout = appended }, "'appended' and '-' are the same regular file"},
 		{"fifo", []string{"old", "no/such"}, nil, "'no/such': no such file or directory"}, // no process writes
 		{"in", []string{"fifo", "in"}, nil, "'in' and 'in' are the same regular file"},    // no process reads
