@@ -50,8 +50,8 @@ type Options struct {
 	// Verbose reports files that match, too.
 	Verbose bool
 
-	// Report receives results as they happen, from one goroutine at a time and in the order
-	// of the manifests. It may be nil.
+	// Report receives results as they happen, from one goroutine at a time: signs of unfinished
+	// copies and notes about manifests first, then lines in the order of the manifests. It may be nil.
 	Report func(Result)
 
 	// Each receives every file that was checked, in any order, from the goroutine that
