@@ -13,7 +13,7 @@ import (
 
 func TestAFailedWriteToStandardOutputFailsTheRun(t *testing.T) {
 	conflicts := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-		return &engine.Summary{Conflicts: 1}, nil
+		return &engine.Summary{Totals: engine.Totals{Conflicts: 1}}, nil
 	}
 	for name, c := range map[string]struct {
 		run  runCopy

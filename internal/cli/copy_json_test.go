@@ -54,12 +54,6 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "destinations": [
     {
       "path": "dst",
-      "volume": {
-        "label": "",
-        "file_system": "",
-        "device": "",
-        "available": null
-      },
       "counts": {
         "created": 20001,
         "replaced": 16,
@@ -72,10 +66,19 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "resumed_files": 1234,
       "resumed_bytes": 5601000000,
       "present": 21235,
+      "ignored": 0,
+      "verified": 20000,
+      "verified_through_cache": 12,
+      "dropped": null,
+      "volume": {
+        "label": "",
+        "file_system": "",
+        "device": "",
+        "available": null
+      },
       "missing": 3,
       "conflicts": 2,
       "failures": 1,
-      "dropped": null,
       "manifests": [
         {
           "path": "dst/SHA256SUMS",
@@ -86,19 +89,10 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
         }
       ],
       "generations": [],
-      "ignored": 0,
-      "backup": null,
-      "verified": 20000,
-      "verified_through_cache": 12
+      "backup": null
     },
     {
       "path": "dst2",
-      "volume": {
-        "label": "",
-        "file_system": "",
-        "device": "",
-        "available": null
-      },
       "counts": {
         "created": 0,
         "replaced": 0,
@@ -111,16 +105,22 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "resumed_files": 0,
       "resumed_bytes": 0,
       "present": 1232,
+      "ignored": 0,
+      "verified": 0,
+      "verified_through_cache": 0,
+      "dropped": "no space left on device",
+      "volume": {
+        "label": "",
+        "file_system": "",
+        "device": "",
+        "available": null
+      },
       "missing": 20007,
       "conflicts": 0,
       "failures": 1,
-      "dropped": "no space left on device",
       "manifests": [],
       "generations": [],
-      "ignored": 0,
-      "backup": null,
-      "verified": 0,
-      "verified_through_cache": 0
+      "backup": null
     }
   ],
   "failures": [
@@ -204,11 +204,11 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 func TestTheCountOfErrorsIsTheLengthOfTheList(t *testing.T) {
 	manifest := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(event.Event{Kind: event.Failed, Target: "b", Err: &failure.FileError{Target: "b", Stage: failure.StageManifest, Err: errors.New("no")}})
-		return &engine.Summary{Errors: 1}, nil
+		return &engine.Summary{Totals: engine.Totals{Errors: 1}}, nil
 	}
 	lost := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Report(event.Event{Kind: event.DestinationLost, Target: "b", Err: errors.New("gone")})
-		return &engine.Summary{Errors: 1}, nil
+		return &engine.Summary{Totals: engine.Totals{Errors: 1}}, nil
 	}
 	breaks := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
 		return nil, errors.New("broken")

@@ -27,15 +27,15 @@ func TestTheSummarySaysWhatHasLimitedTheRun(t *testing.T) {
 		summary engine.Summary
 		want    string
 	}{
-		{engine.Summary{Files: 1, Targets: one, Limit: engine.Share{Place: "source", Share: 0.804}}, "the source, 80 % of the time"},
-		{engine.Summary{Links: 1, Targets: one, Limit: engine.Share{Place: "cpu", Share: 0.5}}, "the CPU, 50 % of the time"},
-		{engine.Summary{Files: 1, Targets: one, Limit: engine.Share{Place: "limit", Share: 0.999}}, "--bwlimit, 100 % of the time"},
-		{engine.Summary{Files: 1, Targets: one, Limit: engine.Share{Place: "destination", Target: "a", Share: 0.92}}, "the destination, 92 % of the time"},
-		{engine.Summary{Files: 1, Targets: two, Limit: engine.Share{Place: "destination", Target: "b c", Share: 0.92}}, "the destination 'b c', 92 % of the time"},
-		{engine.Summary{Directories: 1, Targets: two, Limit: engine.Share{Place: "destination", Share: 0.92}}, "the destinations, 92 % of the time"},
-		{engine.Summary{Skipped: 9, Targets: one, Limit: engine.Share{Place: "source", Share: 1}}, ""},
-		{engine.Summary{Files: 1, Targets: one, DryRun: true, Limit: engine.Share{Place: "source", Share: 1}}, ""},
-		{engine.Summary{Files: 1, Targets: one}, ""},
+		{engine.Summary{Totals: engine.Totals{Files: 1}, Targets: one, Limit: engine.Share{Place: "source", Share: 0.804}}, "the source, 80 % of the time"},
+		{engine.Summary{Totals: engine.Totals{Links: 1}, Targets: one, Limit: engine.Share{Place: "cpu", Share: 0.5}}, "the CPU, 50 % of the time"},
+		{engine.Summary{Totals: engine.Totals{Files: 1}, Targets: one, Limit: engine.Share{Place: "limit", Share: 0.999}}, "--bwlimit, 100 % of the time"},
+		{engine.Summary{Totals: engine.Totals{Files: 1}, Targets: one, Limit: engine.Share{Place: "destination", Target: "a", Share: 0.92}}, "the destination, 92 % of the time"},
+		{engine.Summary{Totals: engine.Totals{Files: 1}, Targets: two, Limit: engine.Share{Place: "destination", Target: "b c", Share: 0.92}}, "the destination 'b c', 92 % of the time"},
+		{engine.Summary{Totals: engine.Totals{Directories: 1}, Targets: two, Limit: engine.Share{Place: "destination", Share: 0.92}}, "the destinations, 92 % of the time"},
+		{engine.Summary{Totals: engine.Totals{Skipped: 9}, Targets: one, Limit: engine.Share{Place: "source", Share: 1}}, ""},
+		{engine.Summary{Totals: engine.Totals{Files: 1}, Targets: one, DryRun: true, Limit: engine.Share{Place: "source", Share: 1}}, ""},
+		{engine.Summary{Totals: engine.Totals{Files: 1}, Targets: one}, ""},
 	} {
 		c.summary.Elapsed = time.Second
 		out := command(t, ran(c.summary), "", "copy", "src", "a").stdout
@@ -58,7 +58,8 @@ func TestDebugPrintsSharesAndCounters(t *testing.T) {
 		c.ReadBack.Bytes.Store(15e9)
 		c.DeviceRate.Store(571e6)
 		return &engine.Summary{
-			Files: 1, Elapsed: 20 * time.Second,
+			Totals:  engine.Totals{Files: 1},
+			Elapsed: 20 * time.Second,
 			Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
 			Shares:  []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
 		}, nil
@@ -190,7 +191,7 @@ func TestEveryLineOfALogCanBeRead(t *testing.T) {
 
 // A run that has waited for something else has no place with a share of the time.
 func TestNoPlaceWithoutAShareOfTheTime(t *testing.T) {
-	s := &engine.Summary{Files: 1, Elapsed: time.Hour, Limit: engine.Share{Place: "source", Share: 0.004}}
+	s := &engine.Summary{Totals: engine.Totals{Files: 1}, Elapsed: time.Hour, Limit: engine.Share{Place: "source", Share: 0.004}}
 	require.Nil(t, limitOf(s))
 	s.Limit.Share = 0.006
 	require.Equal(t, "the source, 1 % of the time", limited(limitOf(s), false))

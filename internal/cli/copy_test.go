@@ -39,13 +39,15 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 	o.Report(event.Event{Kind: event.DestinationLost, Path: "a b", Target: "dst2", Err: errors.New("no space left on device")})
 	dst := engine.Counts{Created: 20_001, Replaced: 16, Updated: 2, UpToDate: 1232, Kept: 5}
 	return &engine.Summary{
-		Counts: dst,
-		Files:  20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1,
-		Bytes: 27_123_456_789, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1, Total: 21_239,
-		Elapsed: 20500 * time.Millisecond, ResumedFiles: 1234, ResumedBytes: 5_601_000_000,
+		Totals:       engine.Totals{Counts: dst, Files: 20_001, Directories: 1, Links: 12, HardLinks: 3, Specials: 1, Skipped: 1234, Conflicts: 2, Mismatches: 1, Errors: 3, Warnings: 1},
+		Bytes:        27_123_456_789,
+		Total:        21_239,
+		Elapsed:      20500 * time.Millisecond,
+		ResumedFiles: 1234,
+		ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{Path: "dst", Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Left: 1, Verified: 20_000, Cached: 12, Manifests: []record.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
-			{Path: "dst2", Created: true, Present: 1232, Lost: errors.New("no space left on device")},
+			{DestinationCounts: engine.DestinationCounts{Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Verified: 20_000, Cached: 12}, Path: "dst", Left: 1, Manifests: []record.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{DestinationCounts: engine.DestinationCounts{Present: 1232}, Path: "dst2", Created: true, Lost: errors.New("no space left on device")},
 		},
 		Causes: outcomes.Causes{Lost: []string{"dst2"}},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
@@ -132,7 +134,7 @@ func TestSummaryOfCopy(t *testing.T) {
 		t.Errorf("quiet: %s", r.stdout)
 	}
 	dry := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-		return &engine.Summary{DryRun: true, Total: 1, Files: 1, Bytes: 731, Elapsed: time.Second}, nil
+		return &engine.Summary{Totals: engine.Totals{Files: 1}, DryRun: true, Total: 1, Bytes: 731, Elapsed: time.Second}, nil
 	}
 	if r := command(t, dry, "", "copy", "-n", "src", "dst"); r.stdout != "dry run: nothing was written\nwould copy  1 file\nsize        731 B\n" {
 		t.Errorf("dry run: %q", r.stdout)
@@ -198,7 +200,7 @@ func TestAStoppedDryRunHasNothingToFinish(t *testing.T) {
 func TestAnInterruptedCopyPrintsItsSummary(t *testing.T) {
 	for s, code := range map[os.Signal]int{syscall.SIGHUP: 129, os.Interrupt: 130, syscall.SIGTERM: 143} {
 		stopped := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-			return &engine.Summary{Files: 3, Errors: 1, Conflicts: 1, Total: -1, Targets: []engine.TargetSummary{{Path: "b", Present: 3}}}, Interrupt{s}
+			return &engine.Summary{Totals: engine.Totals{Files: 3, Errors: 1, Conflicts: 1}, Total: -1, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 3}, Path: "b"}}}, Interrupt{s}
 		}
 		r := command(t, stopped, "", "copy", "a", "b")
 		if r.code != code || r.stderr != "sealift: "+(Interrupt{s}).Error()+"\n" {
@@ -238,10 +240,10 @@ func TestExitCodesOfCopy(t *testing.T) {
 		code    int
 		stderr  string
 	}{
-		{&engine.Summary{Conflicts: 2}, nil, 4, ""},
-		{&engine.Summary{Conflicts: 2, Errors: 1}, nil, 1, ""},
-		{&engine.Summary{Warnings: 2}, nil, 0, ""},
-		{&engine.Summary{Mismatches: 1, Errors: 1, Conflicts: 1}, nil, 3, ""},
+		{&engine.Summary{Totals: engine.Totals{Conflicts: 2}}, nil, 4, ""},
+		{&engine.Summary{Totals: engine.Totals{Conflicts: 2, Errors: 1}}, nil, 1, ""},
+		{&engine.Summary{Totals: engine.Totals{Warnings: 2}}, nil, 0, ""},
+		{&engine.Summary{Totals: engine.Totals{Mismatches: 1, Errors: 1, Conflicts: 1}}, nil, 3, ""},
 		{nil, errors.New("disk on\nfire"), 1, "sealift: disk on\\x0afire\n"},
 		{&engine.Summary{}, context.Canceled, 1, "sealift: stopped\n"},
 	} {

@@ -20,7 +20,7 @@ func verifies(verified, cached int64) runCopy {
 	return func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		s := &engine.Summary{DryRun: o.DryRun}
 		for _, name := range o.Targets {
-			s.Targets = append(s.Targets, engine.TargetSummary{Path: name, Verified: verified, Cached: cached})
+			s.Targets = append(s.Targets, engine.TargetSummary{DestinationCounts: engine.DestinationCounts{Verified: verified, Cached: cached}, Path: name})
 		}
 		return s, nil
 	}
@@ -58,7 +58,7 @@ func TestTheSummarySaysThroughWhatWasVerified(t *testing.T) {
 // The summary shows no verification for a dropped destination.
 func TestADroppedDestinationIsNotVerified(t *testing.T) {
 	lost := func(context.Context, *engine.Options, *counters.Set) (*engine.Summary, error) {
-		return &engine.Summary{Errors: 1, Targets: []engine.TargetSummary{{Path: "b", Lost: errors.New("gone")}}}, nil
+		return &engine.Summary{Totals: engine.Totals{Errors: 1}, Targets: []engine.TargetSummary{{Path: "b", Lost: errors.New("gone")}}}, nil
 	}
 	if r := command(t, lost, "", "copy", "--verify", "a", "b"); strings.Contains(r.stdout, "verified") {
 		t.Errorf("stdout %s", r.stdout)
@@ -86,7 +86,7 @@ func TestMismatchesOfACopyAreCountedApartFromErrors(t *testing.T) {
 				Err: &failure.FileError{Path: path, Target: "b", Stage: failure.StageVerify, Err: errors.New("what was read back differs")}})
 		}
 		o.Report(event.Event{Kind: event.Failed, Path: "f", Err: &failure.FileError{Path: "f", Stage: failure.StageRead, Err: errors.New("no")}})
-		return &engine.Summary{Mismatches: 3, Errors: 1, Conflicts: 1}, nil
+		return &engine.Summary{Totals: engine.Totals{Mismatches: 3, Errors: 1, Conflicts: 1}}, nil
 	}
 	r := command(t, run, "", "copy", "--json", "-q", "a", "b")
 	var report struct {

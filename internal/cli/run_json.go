@@ -18,24 +18,13 @@ type runJSON struct {
 
 // shardRunJSON is the result of one shard.
 type shardRunJSON struct {
-	Index  int        `json:"index"`
-	State  string     `json:"state"` // "finished", "finished_before", "finished_by_another_task", "merged_before" or "not_finished"
-	Counts countsJSON `json:"counts"`
+	Index  int           `json:"index"`
+	State  string        `json:"state"` // "finished", "finished_before", "finished_by_another_task", "merged_before" or "not_finished"
+	Counts engine.Totals `json:"counts"`
 	amountJSON
-	ResumedFiles int64                `json:"resumed_files"`
-	ResumedBytes int64                `json:"resumed_bytes"`
-	Targets      []shardRunTargetJSON `json:"destinations"` // empty if the shard was not begun
-}
-
-// shardRunTargetJSON is the result of one shard at one destination.
-type shardRunTargetJSON struct {
-	nameJSON
-	Counts entriesJSON `json:"counts"`
-	copiedJSON
-	Present  int64   `json:"present"`
-	Lost     *string `json:"dropped"` // why the destination was dropped, or null
-	Verified int64   `json:"verified"`
-	Cached   int64   `json:"verified_through_cache"`
+	ResumedFiles int64               `json:"resumed_files"`
+	ResumedBytes int64               `json:"resumed_bytes"`
+	Targets      []atDestinationJSON `json:"destinations"` // empty if the shard was not begun
 }
 
 func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) runJSON {
@@ -52,21 +41,14 @@ func (f *runFlags) newJSON(all *runSummary, r *copyReporter, result outcome) run
 }
 
 func newShardRunJSON(index int, state string, s *engine.Summary) shardRunJSON {
-	report := shardRunJSON{Index: index, State: state, Targets: []shardRunTargetJSON{}}
+	report := shardRunJSON{Index: index, State: state, Targets: []atDestinationJSON{}}
 	if s == nil {
 		return report
 	}
-	report.Counts, report.amountJSON = newCountsJSON(s, s.Mismatches, s.Errors), newAmountJSON(s.Bytes, s.Elapsed)
+	report.Counts, report.amountJSON = s.Totals, newAmountJSON(s.Bytes, s.Elapsed)
 	report.ResumedFiles, report.ResumedBytes = s.ResumedFiles, s.ResumedBytes
 	for _, t := range s.Targets {
-		target := shardRunTargetJSON{
-			nameJSON: newNameJSON(t.Path), Counts: entriesJSON(t.Counts), copiedJSON: copiedJSON(t.Copied),
-			Present: t.Present, Verified: t.Verified, Cached: t.Cached,
-		}
-		if t.Lost != nil {
-			target.Lost = new(t.Lost.Error())
-		}
-		report.Targets = append(report.Targets, target)
+		report.Targets = append(report.Targets, newAtDestinationJSON(&t))
 	}
 	return report
 }

@@ -28,7 +28,7 @@ func takenOver(lost error, other shardRunner) shardRunner {
 		if _, err := other(ctx, &another, s, index, a, c); err != nil {
 			return nil, err
 		}
-		return &engine.Summary{Errors: 1}, fmt.Errorf("shard %d cannot be recorded as finished: %w", index, lost)
+		return &engine.Summary{Totals: engine.Totals{Errors: 1}}, fmt.Errorf("shard %d cannot be recorded as finished: %w", index, lost)
 	}
 }
 

@@ -23,7 +23,7 @@ import (
 func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 	lost := errors.New("input/output error")
 	at := func(path string, present int64) engine.TargetSummary {
-		return engine.TargetSummary{Path: path, Present: present}
+		return engine.TargetSummary{DestinationCounts: engine.DestinationCounts{Present: present}, Path: path}
 	}
 	for want, c := range map[string]struct {
 		o                engine.Options
@@ -39,18 +39,18 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 		},
 		"complete: 2 files at 'a', verified": {
 			o: engine.Options{Verify: engine.VerifyDest},
-			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 2, Verified: 2}}},
+			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 2, Verified: 2}, Path: "a"}}},
 		},
 		"complete: 2 files at 'a', verified through the cache": {
 			o: engine.Options{Verify: engine.VerifyFull},
-			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 2, Verified: 2, Cached: 1}}},
+			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 2, Verified: 2, Cached: 1}, Path: "a"}}},
 		},
 		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{Path: "b", Present: 15, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 143 of 158 files missing at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {Path: "b", Created: true, Present: 15, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Created: true, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 of 1,580 files missing at each of 2 destinations; run the same command again": {
@@ -61,7 +61,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			s: engine.Summary{Total: -1, Targets: []engine.TargetSummary{at("a", 15)}}, result: outcome{signal: os.Interrupt},
 		},
 		"NOT COMPLETE: 'a' was dropped; reconnect 'a', check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{Path: "a", Present: 5, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"a"}}},
+			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 5}, Path: "a", Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"a"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 mismatch, 2 errors; run the same command again": {
@@ -73,7 +73,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			mismatches: 1, result: outcome{mismatched: true},
 		},
 		"NOT COMPLETE: 2 conflicts left alone; see the hint after each conflict": {
-			s:      engine.Summary{Total: 5, Conflicts: 2, Targets: []engine.TargetSummary{{Path: "a", Present: 3, Left: 2}}},
+			s:      engine.Summary{Totals: engine.Totals{Conflicts: 2}, Total: 5, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 3}, Path: "a", Left: 2}}},
 			result: outcome{conflicts: true},
 		},
 		"NOT COMPLETE: see the messages above": {
@@ -84,7 +84,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			s: engine.Summary{DryRun: true, Total: 5, Targets: []engine.TargetSummary{at("a", 0)}},
 		},
 		"dry run: nothing was written, and the copy would not be complete: 1 conflict left alone": {
-			s:      engine.Summary{DryRun: true, Total: 5, Conflicts: 1, Targets: []engine.TargetSummary{at("a", 0)}},
+			s:      engine.Summary{Totals: engine.Totals{Conflicts: 1}, DryRun: true, Total: 5, Targets: []engine.TargetSummary{at("a", 0)}},
 			result: outcome{conflicts: true},
 		},
 	} {
@@ -96,10 +96,13 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 func TestTheSummaryOfASingleFileHasItsOwnDigest(t *testing.T) {
 	single := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
 		o.Hashes = []hash.Algorithm{hash.SHA256, hash.MD5}
-		return &engine.Summary{Files: 1, Total: 1, Targets: []engine.TargetSummary{{
-			Path: "b", Present: 1, Digests: hash.Digests{{0xab, 0x01}, {0xcd}},
-			Manifests: []record.Written{{Path: "b.sha256", Lines: 1, SHA256: "0f"}},
-		}}}, nil
+		return &engine.Summary{Totals: engine.Totals{Files: 1},
+			Total: 1,
+			Targets: []engine.TargetSummary{{
+				Path: "b", DestinationCounts: engine.DestinationCounts{Present: 1}, Digests: hash.Digests{{0xab, 0x01}, {0xcd}},
+				Manifests: []record.Written{{Path: "b.sha256", Lines: 1, SHA256: "0f"}},
+			}},
+		}, nil
 	}
 	r := command(t, single, "", "copy", "a", "b")
 	require.Equal(t, "complete: 1 file at 'b'\ncopied      1 file\nsize        0 B in 0 ms\n"+
@@ -122,7 +125,7 @@ func TestEqualFailuresAreGroupedAfterTheTenth(t *testing.T) {
 		for i := range 1011 {
 			o.Report(event.Event{Kind: event.Conflict, Path: fmt.Sprint("g", i), Target: "b", Err: errors.New("newer")})
 		}
-		return &engine.Summary{Errors: 22, Conflicts: 1011}, nil
+		return &engine.Summary{Totals: engine.Totals{Errors: 22, Conflicts: 1011}}, nil
 	}
 	log := filepath.Join(t.TempDir(), "log")
 	r := command(t, many, "", "copy", "--log-file", log, "--json", "a", "b", "-o", "c")
@@ -147,7 +150,7 @@ func TestFailuresOfManyKindsArePrinted(t *testing.T) {
 		for i := range maxMessages + 50 {
 			o.Report(event.Event{Kind: event.Failed, Err: &failure.FileError{Path: "f", Err: fmt.Errorf("cause %d", i)}})
 		}
-		return &engine.Summary{Errors: maxMessages + 50}, nil
+		return &engine.Summary{Totals: engine.Totals{Errors: maxMessages + 50}}, nil
 	}
 	r := command(t, many, "", "copy", "a", "b")
 	require.Equal(t, maxMessages+50, strings.Count(r.stderr, "\n"))

@@ -36,6 +36,6 @@ to          'unknown'
 	require.NotContains(t, r.stderr, "raid", "the header is for terminals")
 
 	r = command(t, run, "", "copy", "--json", "src", "raid", "-o", "mem")
-	require.Contains(t, r.stdout, `"path":"raid","volume":{"label":"RAID\u202e A","file_system":"exfat","device":"/dev/sdb1","available":1200000000000},`)
-	require.Contains(t, r.stdout, `"path":"mem","volume":{"label":"","file_system":"tmpfs","device":"tmpfs","available":null},`)
+	require.Contains(t, r.stdout, `"volume":{"label":"RAID\u202e A","file_system":"exfat","device":"/dev/sdb1","available":1200000000000},`)
+	require.Contains(t, r.stdout, `"volume":{"label":"","file_system":"tmpfs","device":"tmpfs","available":null},`)
 }

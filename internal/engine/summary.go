@@ -16,7 +16,7 @@ import (
 type Counts struct {
 	Created  int64 `json:"created"`
 	Replaced int64 `json:"replaced"`
-	Updated  int64 `json:"updated"` // entries with equal content and updated metadata
+	Updated  int64 `json:"metadata_updated"` // entries with equal content and updated metadata
 	UpToDate int64 `json:"up_to_date"`
 	Kept     int64 `json:"kept"` // left alone by policy "never", or because the destination cannot store that kind of entry
 }
@@ -77,25 +77,30 @@ func (c *Copied) add(f *result, t targetResult) {
 	}
 }
 
+// Totals count the entries of the source, with the names of the JSON output.
+type Totals struct {
+	Counts            // Each entry counts once, by its most significant outcome at any destination.
+	Files       int64 `json:"files"`       // regular files copied, hard links to them included
+	Directories int64 `json:"directories"` // directories created, without the root
+	Links       int64 `json:"links"`       // symbolic links copied
+	HardLinks   int64 `json:"hard_links"`  // names linked to a file that was copied under another name
+	Specials    int64 `json:"specials"`    // fifos, sockets and device nodes copied
+	Skipped     int64 `json:"skipped"`     // entries other than directories that were not copied: updated, up to date or kept
+	Conflicts   int64 `json:"conflicts"`
+	Mismatches  int64 `json:"mismatches"` // files that do not match an expected digest, or are listed in the source and absent
+	Errors      int64 `json:"errors"`     // failures reported, lost destinations included
+	Warnings    int64 `json:"warnings"`
+	LeftOut     int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
+}
+
 // Summary is the result of a finished run.
 type Summary struct {
-	Counts            // Each entry counts once, by its most significant outcome at any destination.
-	Files       int64 // regular files copied, hard links to them included
-	Directories int64 // directories created, without the root
-	Links       int64 // symbolic links copied
-	Specials    int64 // fifos, sockets and device nodes copied
-	HardLinks   int64 // names linked to a file that was copied under another name
-	Bytes       int64 // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
-	Skipped     int64 // entries other than directories that were not copied: updated, up to date or kept
-	Conflicts   int64
-	Mismatches  int64           // files that do not match an expected digest, or are listed in the source and absent
-	Reserved    int64           // journals, markers and temporaries in the source, which no copy gets
-	ReservedAt  []string        // the first of their paths
-	Total       int64           // regular files in the source, or -1 if the run ended before all of them were counted
-	LeftOut     int64           // entries that filters leave out; a directory that is not searched counts once
-	Errors      int64           // failures reported, lost destinations included
-	Causes      outcomes.Causes // of Errors and Mismatches
-	Warnings    int64
+	Totals     `json:"counts"`
+	Bytes      int64           // bytes of the files copied, without ResumedBytes; a file counts once, also with several destinations
+	Reserved   int64           // journals, markers and temporaries in the source, which no copy gets
+	ReservedAt []string        // the first of their paths
+	Total      int64           // regular files in the source, or -1 if the run ended before all of them were counted
+	Causes     outcomes.Causes // of Errors and Mismatches
 	// Work of an interrupted run that was not repeated: files that were not read again, and
 	// bytes, including those of files that were continued.
 	ResumedFiles int64
@@ -140,30 +145,38 @@ func (r *completer) placeOf(p timing.Place) (place, target string) {
 	return p.String(), ""
 }
 
+// DestinationCounts count entries at one destination, with the names of the JSON output.
+type DestinationCounts struct {
+	Counts   Counts `json:"counts"` // entries by their outcome here
+	Copied          // regular files written here
+	Present  int64  `json:"present"`                // regular files that equal the source, copied by this run or earlier
+	Ignored  int64  `json:"ignored"`                // files of Present that ignore patterns exclude from the history
+	Verified int64  `json:"verified"`               // files that were read back and are equal
+	Cached   int64  `json:"verified_through_cache"` // files of Verified that the run perhaps read from memory instead of a device
+}
+
 // TargetSummary is the part of a Summary that concerns one destination.
 type TargetSummary struct {
-	Path      string // path that the user named
-	Counts    Counts
-	Copied    Copied
+	Path string // path that the user named
+	DestinationCounts
 	Created   bool             // true if this run created the directory
 	Lost      error            `json:"-"` // reason why it was dropped; nil if it was not
 	Manifests []record.Written `json:"-"`
-	Present   int64            // regular files that equal the source, copied by this run or earlier
 	Left      int64            // regular files that are conflicts
-	Ignored   int64            // files of Present that ignore patterns exclude from the history
 	Digests   hash.Digests     // digests of a single file, one for each of Options.Hashes
-	Verified  int64            // files that were read back and are equal
 	BackupDir string           // the directory that keeps replaced files; "" if there is none
 	BackedUp  int64            // files in BackupDir that this run replaced
-	Cached    int64            // files of Verified that the run perhaps read from memory instead of a device
 }
 
 // summarize returns the summary of the destination, without its manifests. The caller may use the
 // data of the collector.
 func (t *target) summarize(at *collected) TargetSummary {
 	s := TargetSummary{
-		Path: t.Given, Created: t.Created, Counts: at.Counts, Copied: at.Copied, Present: at.present, Left: at.conflicting,
-		Ignored: at.ignored, Digests: at.digests, Verified: at.verified, Cached: at.cached,
+		DestinationCounts: DestinationCounts{Counts: at.Counts, Copied: at.Copied, Present: at.present, Ignored: at.ignored, Verified: at.verified, Cached: at.cached},
+		Path:              t.Given,
+		Created:           t.Created,
+		Left:              at.conflicting,
+		Digests:           at.digests,
 	}
 	s.Lost = t.Lost()
 	if t.Backups != nil {
