@@ -54,6 +54,7 @@ type Set struct {
 	Unwritten    atomic.Int64 // The part of Bytes that the slowest destination's device does not have yet.
 	DeviceRate   atomic.Int64 // Bytes per second of that device, 0 while unknown.
 	BytesOnly    atomic.Bool  // There are no files to count.
+	Verifies     atomic.Bool  // The copy is read back when it is complete.
 	ReadBack     Work         // The bytes that --verify reads, once at each destination. Totals are 0 before it begins.
 
 	workers struct {

@@ -15,6 +15,7 @@ import (
 type destination struct {
 	name      string
 	rate      float64
+	etaRate   float64 // bytes per second, over etaWindow
 	unwritten int64
 	readBack  bool // true if rate, bytes and total are of reading back; unwritten is not shown
 	bytes     int64
@@ -48,6 +49,7 @@ func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool
 		}
 		x := sample{at: now, bytes: line.bytes}
 		line.rate = at.since(now.Add(-rateWindow)).rateTo(x)
+		line.etaRate = at.since(now.Add(-etaWindow)).rateTo(x)
 		at.add(x)
 		if why := d.Dropped.Load(); why != nil {
 			line.dropped = quote.Text(*why)

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -11,6 +12,7 @@ import (
 const (
 	rateWindow = 3 * time.Second
 	etaWindow  = 30 * time.Second
+	settling   = 2 * time.Second // time after which the rates of destinations that are read back are known
 )
 
 // sample holds the counters at one moment.
@@ -63,6 +65,8 @@ type snapshot struct {
 	current      string        // path of a file in progress, or ""
 	destinations []destination // destinations, if there are several
 	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
+	ahead        int64         // bytes and files that are read back after the present phase
+	isYoung      bool          // true if destinations are read back for less than settling
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
@@ -105,8 +109,12 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot.rate = s.since(now.Add(-rateWindow)).rateTo(x)
 	shot.average = s.first.rateTo(x)
 	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
+	if c.Verifies.Load() && !isReadBack && shot.totalsKnown {
+		shot.ahead = counters.Plus(shot.totalBytes, counters.Times(shot.totalFiles, fileCost))
+	}
 	s.add(x)
 	shot.destinations = s.takeDestinations(now, c, isReadBack)
+	shot.isYoung = isReadBack && len(shot.destinations) > 0 && now.Sub(s.first.at) < settling
 	if s.current = c.Current(s.current); s.current != nil {
 		shot.current = *s.current
 	}
@@ -187,11 +195,32 @@ func (s snapshot) percent() int {
 	return min(int(float64(done)/float64(total)*100), most)
 }
 
-// eta estimates the time left from the present rate or, while flushing, from the rate of the
-// device. ok is false before the totals are known, and while no byte is written. It is also false
-// while the device is busy without a byte left to count, for example with the journal of its
-// file system.
-func (s snapshot) eta() (time.Duration, bool) {
+// eta estimates the time left until everything is done: from the present rate or, while flushing, from
+// the rate of the device. Reading back is expected to be as fast as the copy, which the slowest device
+// limits; while files are read back, the destination that needs the longest time decides. ok is false before
+// the totals are known, and while no byte is written. It is also false while the device is busy without a
+// byte left to count, for example with the journal of its file system.
+func (s snapshot) eta() (left time.Duration, ok bool) {
+	if left, ok = s.phaseETA(); !ok || s.isYoung {
+		return 0, false
+	}
+	if s.ahead > 0 {
+		back, ok := timeFor(s.ahead, cmp.Or(s.etaRate, s.average))
+		if !ok {
+			return 0, false
+		}
+		left += back
+	}
+	for _, d := range s.destinations {
+		if t, ok := timeFor(d.total-d.bytes, d.etaRate); ok && d.readBack && d.dropped == "" {
+			left = max(left, t)
+		}
+	}
+	return left, left < longest
+}
+
+// phaseETA is eta for the present phase.
+func (s snapshot) phaseETA() (time.Duration, bool) {
 	left, speed := s.totalBytes-s.bytes, s.etaRate
 	switch {
 	case s.phase == counters.PhaseStopped:
@@ -207,16 +236,25 @@ func (s snapshot) eta() (time.Duration, bool) {
 	if s.phase != counters.PhaseFlushing {
 		left = counters.Plus(left, max(s.totalFiles-s.files, 0)*fileCost)
 	}
-	if left == 0 {
+	t, ok := timeFor(left, speed)
+	if s.phase == counters.PhaseFlushing && s.stalled > t+rateWindow {
+		return 0, false // the device has stalled, or has become slower
+	}
+	return t, ok
+}
+
+// longest is the longest time left that is shown. Longer ones do not fit into the columns.
+const longest = 100 * time.Hour
+
+// timeFor returns the time for some work at a speed per second. ok is false if nothing is done, or if it
+// takes too long.
+func timeFor(work int64, speed float64) (t time.Duration, ok bool) {
+	if work <= 0 {
 		return 0, true
 	}
-	const longest = 100 * time.Hour // longer times do not fit into the columns
-	seconds := float64(left) / speed
+	seconds := float64(work) / speed
 	if speed <= 0 || seconds >= longest.Seconds() {
 		return 0, false
-	}
-	if s.phase == counters.PhaseFlushing && s.stalled.Seconds() > seconds+rateWindow.Seconds() {
-		return 0, false // the device has stalled, or has become slower
 	}
 	return time.Duration(seconds * float64(time.Second)), true
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
+
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
 
@@ -431,5 +433,48 @@ func TestResumedBytesAreNotPartOfTheRates(t *testing.T) {
 	}
 	if eta, ok := s.eta(); s.percent() != 54 || !ok || eta < 90*time.Second {
 		t.Errorf("%d %%, eta %v, %v", s.percent(), eta, ok)
+	}
+}
+
+// A copy to disks of 80 and 30 MB/s, which is then read back: from the first tenth on, the time left is
+// right to a fifth, in each phase. The slower disk limits the copy and needs longest to be read.
+func TestTheTimeLeftIncludesReadingBack(t *testing.T) {
+	const total, slow, quick = 1_200_000_000, 30_000_000, 80_000_000
+	w := newWatched(total)
+	w.TotalFiles.Store(12)
+	w.Verifies.Store(true)
+	a, b := &counters.Destination{Name: "a"}, &counters.Destination{Name: "b"}
+	w.SetDestinations([]*counters.Destination{a, b})
+	const ticks = 2 * total / slow * int(time.Second/tick)
+	at := 0
+	check := func() {
+		s := w.sample()
+		at++
+		left := time.Duration(ticks-at) * tick
+		eta, ok := s.eta()
+		if at > ticks/10 && at < ticks-4 && !s.isYoung {
+			assert.True(t, ok, "tick %d", at)
+			assert.InDelta(t, left.Seconds(), eta.Seconds(), 0.2*left.Seconds()+0.5, "%s, tick %d", s.phase, at)
+		}
+	}
+	for range ticks / 2 {
+		w.Bytes.Add(slow / 4)
+		w.Files.Store(w.Bytes.Load() / 100e6)
+		check()
+	}
+	w.Phase.Store(int32(counters.PhaseVerifying))
+	w.ReadBack.TotalBytes.Store(2 * total)
+	w.ReadBack.TotalFiles.Store(24)
+	for _, d := range w.Destinations() {
+		d.ReadBack.TotalBytes.Store(total)
+	}
+	for range ticks / 2 {
+		for d, rate := range map[*counters.Destination]int64{a: quick, b: slow} {
+			n := min(rate/4, total-d.ReadBack.Bytes.Load())
+			d.ReadBack.Bytes.Add(n)
+			w.ReadBack.Bytes.Add(n)
+		}
+		w.ReadBack.Files.Store(w.ReadBack.Bytes.Load() / 100e6)
+		check()
 	}
 }
