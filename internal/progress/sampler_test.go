@@ -436,7 +436,7 @@ func TestResumedBytesAreNotPartOfTheRates(t *testing.T) {
 	}
 }
 
-// A copy to disks of 80 and 30 MB/s, which is then read back: from the first tenth on, the time left is
+// A copy to disks of 80 and 30 MB/s, which is then read back. From the first tenth on, the time left is
 // right to a fifth, in each phase. The slower disk limits the copy and needs longest to be read.
 func TestTheTimeLeftIncludesReadingBack(t *testing.T) {
 	const total, slow, quick = 1_200_000_000, 30_000_000, 80_000_000
