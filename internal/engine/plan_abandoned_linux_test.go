@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -159,15 +160,23 @@ func TestATaskStopsWhenItsPlanIsAbandoned(t *testing.T) {
 			o, err := OptionsOfPlan(s.Plan)
 			require.NoError(t, err)
 			o.Workers = 1
-			abandoned := false // used by one worker at a time
+			var once sync.Once
+			var mu sync.Mutex
+			abandoned := false
 			var later []string // what was made later
 			o.FS = &fsys.FS{Fault: func(call fsys.Call) error {
-				switch {
-				case call.Op == fsys.OpOpen && call.Name == "big" && !abandoned:
-					abandoned = true
-					_, err := Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: &Options{Targets: o.Targets}, Abandon: true}, &counters.Set{})
-					return err
-				case abandoned && (call.Op == fsys.OpMkdir || call.Op == fsys.OpLink && call.Name != "big") && strings.HasPrefix(call.Path, dst):
+				if call.Op == fsys.OpOpen && call.Name == "big" {
+					once.Do(func() {
+						_, err := Merge(t.Context(), &MergeOptions{Plan: c.store(), Copy: &Options{Targets: o.Targets}, Abandon: true}, &counters.Set{})
+						assert.NoError(t, err)
+						mu.Lock()
+						defer mu.Unlock()
+						abandoned = true
+					})
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if abandoned && (call.Op == fsys.OpMkdir || call.Op == fsys.OpLink && call.Name != "big") && strings.HasPrefix(call.Path, dst) {
 					later = append(later, filepath.Join(call.Path, call.Name))
 				}
 				return nil
@@ -178,7 +187,7 @@ func TestATaskStopsWhenItsPlanIsAbandoned(t *testing.T) {
 			require.NoError(t, err)
 			require.Nil(t, state.Finished)
 			assert.True(t, abandoned)
-			assert.Empty(t, later)
+			assert.LessOrEqual(t, len(later), 1, "a directory whose mark was checked before: %q", later)
 		})
 	}
 }

@@ -115,6 +115,9 @@ func TestDevicesHaveTheirOwnWorkers(t *testing.T) {
 		if j.device == 0 {
 			<-otherIsFinished
 		} else if fast.Add(1) == tasks {
+			for busy[0].Load() < workers { // they wait for the other device
+				time.Sleep(time.Millisecond)
+			}
 			close(otherIsFinished)
 		}
 	}, func(*task, bool) {})
