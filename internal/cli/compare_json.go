@@ -26,18 +26,8 @@ type compareTreeJSON struct {
 }
 
 type compareCountsJSON struct {
-	Files           int64      `json:"files"`
-	Directories     int64      `json:"directories"`
-	Others          int64      `json:"others"`
-	Differ          int64      `json:"differ"`
-	TypeDiffers     int64      `json:"type_differs"`
-	MetadataDiffers int64      `json:"metadata_differs"`
-	Only            []onlyJSON `json:"only_in"`
-	Unreadable      int64      `json:"unreadable"`
-	Incomplete      int64      `json:"incomplete"`
-	LeftOut         int64      `json:"left_out"`
-	Own             int64      `json:"own"`
-	Cached          int64      `json:"compared_through_cache"` // files perhaps read from memory despite --cache
+	compare.Counts
+	Only []onlyJSON `json:"only_in"`
 }
 
 type onlyJSON struct {
@@ -87,25 +77,12 @@ func (c *comparer) newJSON(s *compare.Summary, result outcome) compareReportJSON
 	defer c.mu.Unlock()
 	o := c.options
 	report := compareReportJSON{
-		headJSON: c.head(),
-		Equal:    result.code() == 0,
-		OneWay:   o.OneWay,
-		Quick:    o.Quick,
-		Metadata: o.Metadata,
-		Counts: compareCountsJSON{
-			Files:           s.Files,
-			Directories:     s.Directories,
-			Others:          s.Others,
-			Differ:          s.Differ,
-			TypeDiffers:     s.TypeDiffers,
-			MetadataDiffers: s.MetadataDiffers,
-			Only:            []onlyJSON{}, // JSON needs [] and not null
-			Unreadable:      s.Unreadable,
-			Incomplete:      s.Incomplete,
-			LeftOut:         s.LeftOut,
-			Own:             s.Own,
-			Cached:          s.Cached,
-		},
+		headJSON:    c.head(),
+		Equal:       result.code() == 0,
+		OneWay:      o.OneWay,
+		Quick:       o.Quick,
+		Metadata:    o.Metadata,
+		Counts:      compareCountsJSON{s.Counts, []onlyJSON{}}, // JSON needs [] and not null
 		amountJSON:  newAmountJSON(s.Bytes, s.Elapsed),
 		Differences: list(c.differences),
 		Failures:    list(c.mu.failures),

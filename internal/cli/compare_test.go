@@ -56,9 +56,10 @@ func eventfulComparison(_ context.Context, o *compare.Options, _ *counters.Set) 
 		o.Report(compare.Event{Verdict: compare.Equal, Path: "z"})
 	}
 	return &compare.Summary{
-		Files: 20_001, Bytes: 27_123_456_789, Directories: 2, Others: 3, Differ: 1, TypeDiffers: 1, MetadataDiffers: 1,
-		Only:       []compare.Only{{Trees: []int{0}, Files: 1_313, Bytes: 48_200_000_012, Others: 1}, {Trees: []int{1}, Others: 1}},
-		Unreadable: 2, Incomplete: 1, LeftOut: 3, Own: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
+		Counts:  compare.Counts{Files: 20_001, Directories: 2, Others: 3, Differ: 1, TypeDiffers: 1, MetadataDiffers: 1, Unreadable: 2, Incomplete: 1, LeftOut: 3, Own: 1, Cached: 5},
+		Bytes:   27_123_456_789,
+		Only:    []compare.Only{{Trees: []int{0}, Files: 1_313, Bytes: 48_200_000_012, Others: 1}, {Trees: []int{1}, Others: 1}},
+		Elapsed: 20500 * time.Millisecond,
 	}, nil
 }
 
@@ -107,7 +108,7 @@ func TestDifferencesAndTheirSummary(t *testing.T) {
 }
 
 func TestTheVerdictOfAComparison(t *testing.T) {
-	many := &compare.Summary{Files: 2}
+	many := &compare.Summary{Counts: compare.Counts{Files: 2}}
 	for _, c := range []struct {
 		flags string
 		s     *compare.Summary
@@ -123,11 +124,11 @@ func TestTheVerdictOfAComparison(t *testing.T) {
 		{"--quick --one-way c d", many, nil, 0, "equal in size and time: B to D have everything that is in A, but no content was read\n"},
 		{"--quick", many, nil, 0, "equal in size and time: A and B, but no content was read\n"},
 		{"--quick --one-way", many, nil, 0, "equal in size and time: B has everything that is in A, but no content was read\n"},
-		{"", &compare.Summary{Differ: 1}, nil, 3, "\nNOT EQUAL: 1 entry differs or is missing\n"},
-		{"", &compare.Summary{Incomplete: 1}, nil, 3, "NOT EQUAL: a copy is incomplete\n"},
-		{"", &compare.Summary{Unreadable: 1}, nil, 1, "NOT COMPARED COMPLETELY: 1 entry could not be compared\n"},
+		{"", &compare.Summary{Counts: compare.Counts{Differ: 1}}, nil, 3, "\nNOT EQUAL: 1 entry differs or is missing\n"},
+		{"", &compare.Summary{Counts: compare.Counts{Incomplete: 1}}, nil, 3, "NOT EQUAL: a copy is incomplete\n"},
+		{"", &compare.Summary{Counts: compare.Counts{Unreadable: 1}}, nil, 1, "NOT COMPARED COMPLETELY: 1 entry could not be compared\n"},
 		{"", many, Interrupt{syscall.SIGINT}, 130, "NOT COMPARED COMPLETELY: stopped before the end\n"},
-		{"", &compare.Summary{Differ: 2}, Interrupt{syscall.SIGTERM}, 143, "\nNOT EQUAL: 2 entries differ or are missing, stopped before the end\n"},
+		{"", &compare.Summary{Counts: compare.Counts{Differ: 2}}, Interrupt{syscall.SIGTERM}, 143, "\nNOT EQUAL: 2 entries differ or are missing, stopped before the end\n"},
 		{"", nil, errors.New("broken"), 1, "NOT COMPARED COMPLETELY: stopped before the end\n"},
 	} {
 		r := compareCommand(t, compares(c.s, c.err), append([]string{"a", "b"}, strings.Fields(c.flags)...)...)
@@ -144,8 +145,8 @@ func TestJSONOfAComparison(t *testing.T) {
 	assert.Equal(t, 3, r.code)
 	assert.Equal(t, `{"schema":1,"equal":false,"trees":[{"tree":"A","path":"/a/"},{"tree":"B","path":"b"}],"one_way":false,"quick":false,"metadata":false,`+
 		`"counts":{"files":20001,"directories":2,"others":3,"differ":1,"type_differs":1,"metadata_differs":1,`+
-		`"only_in":[{"trees":["A"],"files":1313,"bytes":48200000012,"others":1},{"trees":["B"],"files":0,"bytes":0,"others":1}],`+
-		`"unreadable":2,"incomplete":1,"left_out":3,"own":1,"compared_through_cache":5},"bytes":27123456789,"seconds":20.5,"rate":1323095453,`+
+		`"unreadable":2,"incomplete":1,"left_out":3,"own":1,"compared_through_cache":5,`+
+		`"only_in":[{"trees":["A"],"files":1313,"bytes":48200000012,"others":1},{"trees":["B"],"files":0,"bytes":0,"others":1}]},"bytes":27123456789,"seconds":20.5,"rate":1323095453,`+
 		`"differences":[{"path":"clip\ufffd.mov","path_base64":"Y2xpcP8ubW92","event":"differs","trees":["B"],"reason":"content in B differs from byte 17 of 40"},`+
 		`{"path":"dir/","event":"only_in","trees":["A"],"files":1312,"bytes":48200000000},{"path":"empty/","event":"only_in","trees":["B"],"files":0,"bytes":0},`+
 		`{"path":"file\u001b[31m","event":"only_in","trees":["A"],"bytes":12},`+
@@ -159,7 +160,7 @@ func TestJSONOfAComparison(t *testing.T) {
 	}
 	r = compareCommand(t, compares(&compare.Summary{}, nil), "--json", "a", "b")
 	assert.Contains(t, r.stdout, `"equal":true,`)
-	assert.Contains(t, r.stdout, `"only_in":[],`)
+	assert.Contains(t, r.stdout, `"only_in":[]}`)
 	assert.Contains(t, r.stdout, `"differences":[],"failures":[],"warnings":[],"exit_code":0}`)
 }
 
@@ -206,7 +207,7 @@ func TestEachFlagOfCompareReachesItsOption(t *testing.T) {
 		{"--exclude x a b", func(o *compare.Options) any { return o.Filter != nil }, true},
 		{"--files-from - a b", func(o *compare.Options) any { return o.Only != nil }, true},
 	} {
-		r := compareCommand(t, compares(&compare.Summary{Files: 1}, nil), strings.Fields(c.line)...)
+		r := compareCommand(t, compares(&compare.Summary{Counts: compare.Counts{Files: 1}}, nil), strings.Fields(c.line)...)
 		if r.code != 0 || r.options == nil {
 			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
 			continue

@@ -12,7 +12,7 @@ import (
 // sumJSON is the JSON output of sum.
 type sumJSON struct {
 	headJSON
-	Counts sumCountsJSON `json:"counts"`
+	Counts sum.Counts `json:"counts"`
 	amountJSON
 	Files    []sumFileJSON    `json:"files"`      // files with their digests; empty with --manifest
 	Manifest *sumManifestJSON `json:"manifest"`   // manifest; null if none was written
@@ -21,14 +21,6 @@ type sumJSON struct {
 	Failures []failureJSON    `json:"failures"`
 	Warnings []warningJSON    `json:"warnings"`
 	ExitCode int              `json:"exit_code"`
-}
-
-type sumCountsJSON struct {
-	Files    int64 `json:"files"`
-	LeftOut  int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
-	Errors   int64 `json:"errors"`
-	Warnings int64 `json:"warnings"`
-	Cached   int64 `json:"read_through_cache"` // files perhaps read from memory despite --cache
 }
 
 type sumFileJSON struct {
@@ -85,13 +77,14 @@ func newSumJSON(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.E
 	defer r.mu.Unlock()
 	report := sumJSON{
 		headJSON:   r.head(),
-		Counts:     sumCountsJSON{Files: s.Files, LeftOut: s.LeftOut, Errors: r.mu.errors, Warnings: s.Warnings, Cached: s.Cached},
+		Counts:     s.Counts,
 		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
 		Files:      []sumFileJSON{},
 		Failures:   list(r.mu.failures),
 		Warnings:   list(r.mu.warnings),
 		ExitCode:   result.code(),
 	}
+	report.Counts.Errors = r.mu.errors
 	if s.Manifest != "" {
 		report.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}
 	}

@@ -23,7 +23,7 @@ import (
 func eventfulSum(_ context.Context, o *sum.Options, _ *counters.Set) (*sum.Summary, error) {
 	o.Report(sum.Event{Warning: true, Path: "d", Err: errors.New("\u202eodd")})
 	o.Report(sum.Event{Path: "it's", Err: &failure.FileError{Path: "it's", Stage: failure.StageOpen, Err: errors.New("permission denied")}})
-	s := &sum.Summary{Files: 2, Bytes: 731, Errors: 1, Warnings: 1, Elapsed: time.Second}
+	s := &sum.Summary{Counts: sum.Counts{Files: 2, Errors: 1, Warnings: 1}, Bytes: 731, Elapsed: time.Second}
 	if o.Manifest != "" {
 		s.Manifest, s.Lines, s.Dropped, s.SHA256 = o.Manifest, 2, 1, strings.Repeat("0f", 32)
 		return s, nil
@@ -60,18 +60,18 @@ func TestExitCodesOfSum(t *testing.T) {
 		code   int
 		stderr string
 	}{
-		"all well": {ends[sum.Options](&sum.Summary{Files: 1}, nil), 0, ""},
-		"warning":  {ends[sum.Options](&sum.Summary{Warnings: 1}, nil), 0, ""},
-		"failed":   {ends[sum.Options](&sum.Summary{Errors: 1}, nil), 1, ""},
+		"all well": {ends[sum.Options](&sum.Summary{Counts: sum.Counts{Files: 1}}, nil), 0, ""},
+		"warning":  {ends[sum.Options](&sum.Summary{Counts: sum.Counts{Warnings: 1}}, nil), 0, ""},
+		"failed":   {ends[sum.Options](&sum.Summary{Counts: sum.Counts{Errors: 1}}, nil), 1, ""},
 		"refused":  {ends[sum.Options, sum.Summary](nil, failure.Refuse("no")), 2, "sealift: no\n"},
 		"broken":   {ends[sum.Options](&sum.Summary{}, errors.New("manifest 'x': no space left on device")), 1, "sealift: manifest 'x': no space left on device\n"},
-		"stopped":  {ends[sum.Options](&sum.Summary{Errors: 1}, Interrupt{os.Interrupt}), 130, "sealift: stopped by SIGINT\n"},
+		"stopped":  {ends[sum.Options](&sum.Summary{Counts: sum.Counts{Errors: 1}}, Interrupt{os.Interrupt}), 130, "sealift: stopped by SIGINT\n"},
 	} {
 		if r := sumCommand(t, c.run, ""); r.code != c.code || r.stderr != c.stderr || r.stdout != "" {
 			t.Errorf("%s: exit code %d, stderr %q, stdout %q; want %d, %q", name, r.code, r.stderr, r.stdout, c.code, c.stderr)
 		}
 	}
-	r := sumCommand(t, ends[sum.Options](&sum.Summary{Files: 1}, Interrupt{os.Interrupt}), "", "--manifest=x")
+	r := sumCommand(t, ends[sum.Options](&sum.Summary{Counts: sum.Counts{Files: 1}}, Interrupt{os.Interrupt}), "", "--manifest=x")
 	if want := "NOT COMPLETE: stopped by SIGINT\nhashed      1 file\nsize        0 B in 0 ms\n"; r.stdout != want {
 		t.Errorf("stdout %q, want %q", r.stdout, want)
 	}

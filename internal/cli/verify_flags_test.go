@@ -52,7 +52,7 @@ func TestEachFlagOfVerifyReachesItsOption(t *testing.T) {
 		{"--files-from -", func(o *verify.Options) any { return o.Only.Root().Names() }, []string{"listed"}},
 		{"--ignore-missing", func(o *verify.Options) any { return o.IgnoreMissing }, true},
 	} {
-		r := verifyCommand(t, ends[verify.Options](&verify.Summary{Files: 1}, nil), "listed\n", strings.Fields(c.line)...)
+		r := verifyCommand(t, ends[verify.Options](&verify.Summary{Counts: verify.Counts{Files: 1}}, nil), "listed\n", strings.Fields(c.line)...)
 		if r.code != 0 || r.options == nil {
 			t.Errorf("%s: exit code %d, stderr %q", c.line, r.code, r.stderr)
 			continue

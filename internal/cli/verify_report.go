@@ -268,28 +268,13 @@ func (t *table) manifests(used []verify.ManifestSummary) {
 // verifyJSON is the JSON output of verify.
 type verifyJSON struct {
 	headJSON
-	Counts verifyCountsJSON `json:"counts"`
+	Counts verify.Counts `json:"counts"`
 	amountJSON
 	Manifests []verifyManifestJSON `json:"manifests"`
 	Failures  []failureJSON        `json:"failures"`
 	Unlisted  []unlistedJSON       `json:"unlisted"`
 	Warnings  []warningJSON        `json:"warnings"`
 	ExitCode  int                  `json:"exit_code"`
-}
-
-type verifyCountsJSON struct {
-	Files      int64 `json:"files"`
-	Matches    int64 `json:"matches"`
-	SizeOnly   int64 `json:"size_only"` // number of matches without a digest
-	Mismatches int64 `json:"mismatches"`
-	Missing    int64 `json:"missing"`
-	Errors     int64 `json:"errors"`
-	Unlisted   int64 `json:"unlisted"`
-	Incomplete int64 `json:"incomplete"`
-	Malformed  int64 `json:"malformed"`
-	LeftOut    int64 `json:"left_out"` // lines that the filters exclude
-	Warnings   int64 `json:"warnings"`
-	Cached     int64 `json:"verified_through_cache"` // files perhaps read from memory, not from the device
 }
 
 type verifyManifestJSON struct {
@@ -308,21 +293,8 @@ func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report := verifyJSON{
-		headJSON: r.head(),
-		Counts: verifyCountsJSON{
-			Files:      s.Files,
-			Matches:    s.Matches,
-			SizeOnly:   s.SizeOnly,
-			Mismatches: s.Mismatches,
-			Missing:    s.Missing,
-			Errors:     r.mu.errors,
-			Unlisted:   s.Unlisted,
-			Incomplete: s.Incomplete,
-			Malformed:  s.Malformed,
-			LeftOut:    s.LeftOut,
-			Warnings:   s.Warnings,
-			Cached:     s.Cached,
-		},
+		headJSON:   r.head(),
+		Counts:     s.Counts,
 		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
 		Manifests:  []verifyManifestJSON{},
 		Failures:   list(r.mu.failures),
@@ -330,6 +302,7 @@ func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
 		Warnings:   list(r.mu.warnings),
 		ExitCode:   result.code(),
 	}
+	report.Counts.Errors = r.mu.errors
 	manifests := map[string]int{} // number of manifests by directory
 	for _, m := range s.Manifests {
 		manifests[m.Dir]++

@@ -38,8 +38,9 @@ func eventfulCheck(_ context.Context, o *verify.Options, _ *counters.Set) (*veri
 	report(verify.Incomplete, "SEALIFT-INCOMPLETE-\x1b.txt", errors.New("run \u202eagain"))
 	report(verify.Unlisted, "new", nil)
 	return &verify.Summary{
-		Files: 20_001, Bytes: 27_123_456_789, Matches: 20_000, SizeOnly: 7, Mismatches: 1, Missing: 1, Errors: 2,
-		Unlisted: 1, Incomplete: 1, Malformed: 2, LeftOut: 1, Warnings: 1, Cached: 5, Elapsed: 20500 * time.Millisecond,
+		Counts:  verify.Counts{Files: 20_001, Matches: 20_000, SizeOnly: 7, Mismatches: 1, Missing: 1, Errors: 2, Unlisted: 1, Incomplete: 1, Malformed: 2, LeftOut: 1, Warnings: 1, Cached: 5},
+		Bytes:   27_123_456_789,
+		Elapsed: 20500 * time.Millisecond,
 		Manifests: []verify.ManifestSummary{
 			{Path: dir + "/SHA256SUMS", Dir: dir, Algorithm: "sha256", Lines: 20_003},
 			{Path: dir + "/x\xff.sha256", Dir: dir, Lines: 1},
@@ -148,10 +149,10 @@ func TestVerdictOfSeveralManifestsCountsLines(t *testing.T) {
 		s    verify.Summary
 		want string
 	}{
-		{verify.Summary{Files: 3, Matches: 6, Manifests: lists}, "verified: 6 lines of 2 manifests match\n"},
-		{verify.Summary{Files: 2, Matches: 4, Missing: 2, Manifests: lists}, "NOT VERIFIED: 2 lines of missing files\n"},
-		{verify.Summary{Files: 2, Matches: 2, Missing: 1, Manifests: lists[:1]}, "NOT VERIFIED: 1 file missing\n"},
-		{verify.Summary{Files: 2, Matches: 2, Manifests: []verify.ManifestSummary{{Dir: "a", Lines: 1}, {Dir: "b", Lines: 1}}}, "verified: 2 files match\n"},
+		{verify.Summary{Counts: verify.Counts{Files: 3, Matches: 6}, Manifests: lists}, "verified: 6 lines of 2 manifests match\n"},
+		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 4, Missing: 2}, Manifests: lists}, "NOT VERIFIED: 2 lines of missing files\n"},
+		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 2, Missing: 1}, Manifests: lists[:1]}, "NOT VERIFIED: 1 file missing\n"},
+		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 2}, Manifests: []verify.ManifestSummary{{Dir: "a", Lines: 1}, {Dir: "b", Lines: 1}}}, "verified: 2 files match\n"},
 	} {
 		if r := verifyCommand(t, ends[verify.Options](&c.s, nil), ""); !strings.HasPrefix(r.stdout, c.want) {
 			t.Errorf("%q does not begin with %q", r.stdout, c.want)
@@ -160,7 +161,7 @@ func TestVerdictOfSeveralManifestsCountsLines(t *testing.T) {
 }
 
 func TestSummaryOfVerifyHasNoEmptyRows(t *testing.T) {
-	s := &verify.Summary{Files: 3, Bytes: 731, Matches: 3, Cached: 2, Elapsed: time.Second}
+	s := &verify.Summary{Counts: verify.Counts{Files: 3, Matches: 3, Cached: 2}, Bytes: 731, Elapsed: time.Second}
 	const plain = "verified: 3 files match\nchecked     3 files\nsize        731 B in 1.00 s, 731 B/s\nmatches     3\n"
 	const cached = plain + "read from   the device, but 2 files perhaps from memory"
 	const hint = " (--cache drop reads the device)\n"
@@ -297,7 +298,7 @@ func TestExitCodesOfVerify(t *testing.T) {
 			return s, nil
 		}
 	}
-	some := &verify.Summary{Files: 1}
+	some := &verify.Summary{Counts: verify.Counts{Files: 1}}
 	for name, c := range map[string]struct {
 		run  runVerify
 		args []string
@@ -311,10 +312,10 @@ func TestExitCodesOfVerify(t *testing.T) {
 		"warning":              {reports(some, verify.Warning), nil, 0},
 		"unlisted":             {reports(some, verify.Unlisted), nil, 0},
 		"unreadable, mismatch": {reports(some, verify.Unreadable, verify.Mismatch), nil, 3},
-		"only in the summary":  {ends[verify.Options](&verify.Summary{Missing: 1, Errors: 1}, nil), nil, 3},
-		"an error there":       {ends[verify.Options](&verify.Summary{Errors: 1}, nil), nil, 1},
+		"only in the summary":  {ends[verify.Options](&verify.Summary{Counts: verify.Counts{Missing: 1, Errors: 1}}, nil), nil, 3},
+		"an error there":       {ends[verify.Options](&verify.Summary{Counts: verify.Counts{Errors: 1}}, nil), nil, 1},
 		"nothing to check":     {ends[verify.Options, verify.Summary](nil, failure.Refuse("there is no manifest")), nil, 2},
-		"interrupt":            {ends[verify.Options](&verify.Summary{Mismatches: 1}, Interrupt{os.Interrupt}), nil, 130},
+		"interrupt":            {ends[verify.Options](&verify.Summary{Counts: verify.Counts{Mismatches: 1}}, Interrupt{os.Interrupt}), nil, 130},
 		"SIGTERM":              {ends[verify.Options](&verify.Summary{}, Interrupt{syscall.SIGTERM}), nil, 143},
 		"broken":               {ends[verify.Options, verify.Summary](nil, errors.New("broken")), nil, 1},
 		"no line to check":     {ends[verify.Options](&verify.Summary{}, nil), nil, 0},
@@ -349,7 +350,7 @@ func TestJSONNamesTheManifestOnlyIfThereAreSeveral(t *testing.T) {
 func TestAnInterruptedVerifyPrintsItsSummary(t *testing.T) {
 	stopped := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
-		return &verify.Summary{Files: 3, Matches: 2, Mismatches: 1}, Interrupt{os.Interrupt}
+		return &verify.Summary{Counts: verify.Counts{Files: 3, Matches: 2, Mismatches: 1}}, Interrupt{os.Interrupt}
 	}
 	r := verifyCommand(t, stopped, "")
 	want := "x: FAILED\nNOT VERIFIED: 1 mismatch, stopped by SIGINT\nchecked     3 files\nsize        0 B in 0 ms\nmatches     2\nmismatches  1\nread from   the device\n"
@@ -387,7 +388,7 @@ func TestAWriteErrorEndsVerify(t *testing.T) {
 	}
 	mismatch := func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 		o.Report(verify.Result{Verdict: verify.Mismatch, Dir: ".", Path: "x"})
-		return &verify.Summary{Files: 1, Mismatches: 1}, nil
+		return &verify.Summary{Counts: verify.Counts{Files: 1, Mismatches: 1}}, nil
 	}
 	if r := verifyCommandTo(t, &fullDisk{}, mismatch, ""); r.code != 3 || r.stderr != "sealift: standard output: no space left on device\n" {
 		t.Errorf("exit code %d, stderr %q", r.code, r.stderr)

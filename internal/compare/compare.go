@@ -99,24 +99,27 @@ type Only struct {
 	Others int64 // number of directories, links and special files
 }
 
+// Counts has the counts of a run, with the names of the JSON output.
+type Counts struct {
+	Files           int64 `json:"files"`       // files of A that were compared with at least one other tree
+	Directories     int64 `json:"directories"` // compared directories without the roots
+	Others          int64 `json:"others"`      // compared links and special files
+	Differ          int64 `json:"differ"`
+	TypeDiffers     int64 `json:"type_differs"`
+	MetadataDiffers int64 `json:"metadata_differs"`
+	Unreadable      int64 `json:"unreadable"`
+	Incomplete      int64 `json:"incomplete"`
+	LeftOut         int64 `json:"left_out"`               // entries of A that filters exclude; a directory counts once
+	Own             int64 `json:"own"`                    // entries that are not compared: those that no copy gets, and manifests of Sealift
+	Cached          int64 `json:"compared_through_cache"` // files that should have been read from the device but perhaps were not
+}
+
 // Summary has the results of a comparison. Entries that exist in only some trees do not
 // count as compared.
 type Summary struct {
-	Files       int64 // files of A that were compared with at least one other tree
-	Bytes       int64 // compared bytes of A; 0 with Options.Quick
-	Directories int64 // compared directories without the roots
-	Others      int64 // compared links and special files
-
-	Differ          int64
-	TypeDiffers     int64
-	MetadataDiffers int64
-	Only            []Only
-	Unreadable      int64
-	Incomplete      int64
-
-	LeftOut int64 // entries of A that filters exclude; a directory counts once
-	Own     int64 // entries that are not compared: those that no copy gets, and manifests of Sealift
-	Cached  int64 // files that should have been read from the device but perhaps were not
+	Counts
+	Only    []Only
+	Bytes   int64 // compared bytes of A; 0 with Options.Quick
 	Elapsed time.Duration
 }
 

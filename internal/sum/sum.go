@@ -75,14 +75,19 @@ type Event struct {
 	Err      error
 }
 
+// Counts has the counts of a run, with the names of the JSON output.
+type Counts struct {
+	Files    int64 `json:"files"`    // number of hashed files
+	LeftOut  int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
+	Errors   int64 `json:"errors"`
+	Warnings int64 `json:"warnings"`
+	Cached   int64 `json:"read_through_cache"` // the part of Files that should have been read from the device but perhaps was not
+}
+
 // Summary has the results of a run.
 type Summary struct {
-	Files    int64 // number of hashed files
-	LeftOut  int64 // entries that filters leave out; a directory that is not searched counts once
+	Counts
 	Bytes    int64
-	Errors   int64
-	Warnings int64
-	Cached   int64 // the part of Files that should have been read from the device but perhaps was not
 	Elapsed  time.Duration
 	Manifest string // path as the user gave it; "" if none was written
 	Lines    int

@@ -100,24 +100,29 @@ type Result struct {
 	Err       error
 }
 
+// Counts has the counts of a run, with the names of the JSON output.
+type Counts struct {
+	Files      int64 `json:"files"` // files that were read to the end; a file that was read twice counts twice
+	Matches    int64 `json:"matches"`
+	SizeOnly   int64 `json:"size_only"`  // the part of Matches that lists a size and no digest
+	Mismatches int64 `json:"mismatches"` // number of wrong lines and of errors of a bag
+	Missing    int64 `json:"missing"`
+	Errors     int64 `json:"errors"` // unreadable or refused files, and directories that could not be listed
+	Unlisted   int64 `json:"unlisted"`
+	Incomplete int64 `json:"incomplete"` // markers and journals of unfinished copies
+	Malformed  int64 `json:"malformed"`  // malformed lines
+	LeftOut    int64 `json:"left_out"`   // lines that the filters leave out
+	Warnings   int64 `json:"warnings"`
+	Cached     int64 `json:"verified_through_cache"` // the part of Files that was perhaps read from memory and not from the device
+}
+
 // Summary has the results of a check. Matches, Mismatches, Missing and Errors count lines
 // of manifests; several may list one file.
 type Summary struct {
-	Files      int64 // files that were read to the end; a file that was read twice counts twice
-	Bytes      int64 // size of those files
-	Matches    int64
-	SizeOnly   int64 // the part of Matches that lists a size and no digest
-	Mismatches int64 // number of wrong lines and of errors of a bag
-	Missing    int64
-	Errors     int64 // unreadable or refused files, and directories that could not be listed
-	Unlisted   int64
-	Incomplete int64 // markers and journals of unfinished copies
-	Malformed  int64 // malformed lines
-	LeftOut    int64 // lines that the filters leave out
-	Warnings   int64
-	Cached     int64         // the part of Files that was perhaps read from memory and not from the device
-	Elapsed    time.Duration // time since the manifests were read, which may come from another program
-	Manifests  []ManifestSummary
+	Counts
+	Bytes     int64         // size of those files
+	Elapsed   time.Duration // time since the manifests were read, which may come from another program
+	Manifests []ManifestSummary
 }
 
 // ManifestSummary describes one manifest that was used.
