@@ -35,7 +35,7 @@ type Destination struct {
 	SyncList    SyncList // list of paths that a flush may sync one by one
 	Space       Space
 	Journals
-	flusher  flusher
+	flusher
 	Backups  *Backups // directory of replaced files; nil if they are not kept
 	Progress counters.Destination
 

@@ -28,8 +28,8 @@ type flusher struct {
 const MinWriteBehind = 1 << 20 // bytes
 
 // WritesBehind reports whether WriteBehind starts the writeback of a file of that size.
-func (d *Destination) WritesBehind(size int64) bool {
-	return d.flusher.behind != nil && size >= MinWriteBehind
+func (f *flusher) WritesBehind(size int64) bool {
+	return f.behind != nil && size >= MinWriteBehind
 }
 
 // WriteBehind returns a Behind for a large file of the given path that is about to be written; nil
@@ -43,9 +43,9 @@ func (d *Destination) WriteBehind(f *fsys.File, path string, size int64) *pipe.B
 
 // AddUnwritten counts the bytes of a closed file that are in the page cache. It waits while the device
 // has too much unwritten data.
-func (d *Destination) AddUnwritten(size int64) {
-	if d.flusher.group != nil {
-		d.flusher.group.Add(size)
+func (f *flusher) AddUnwritten(size int64) {
+	if f.group != nil {
+		f.group.Add(size)
 	}
 }
 

@@ -392,8 +392,8 @@ func (dd *destDir) existed(name string) bool {
 	return dd.existing != nil && dd.existing.has(name)
 }
 
-// copyAccess gives dir, a new backup directory, the owner, mode and ACLs of dd. The owner always gets read, write and search permission, because later runs
-// link files into it.
+// copyAccess gives dir, a new backup directory, the owner, mode and ACLs of dd. The owner always gets
+// read, write and search permission, because later runs link files into it.
 func (dd *destDir) copyAccess(dir *fsys.Dir) error {
 	have, err := dir.Stat()
 	if err != nil {

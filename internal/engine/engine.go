@@ -245,7 +245,7 @@ func (r *run) work() {
 	root := walk.NewRoot(r.newHandles().Root(r.source), r.sourceInfo, r)
 	root.Hold() // until the groups of hard links, and what is absent, are known
 	r.counters.Phase.Store(int32(counters.PhaseCopying))
-	r.counters.Verifies.Store(r.opts.Verify != VerifyOff)
+	r.counters.Verifies.Store(r.opts.Verify != VerifyOff && !r.opts.DryRun)
 	stopScan := r.mode.startScan(r)
 	r.activity.At(timing.None)
 	var workers sync.WaitGroup

@@ -4,6 +4,7 @@ package outcome
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/event"
@@ -12,8 +13,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// Causes collects why a copy is not complete, as far as the next step depends on it. The zero value
-// has none.
+// Causes collects the reasons why a copy is not complete that decide the next step. The zero value has
+// none. The lists have each destination once.
 type Causes struct {
 	Full      []string // destinations without space, as the user named them
 	Lost      []string // destinations that were dropped for another reason
@@ -32,20 +33,24 @@ func (c *Causes) Add(e event.Event) {
 	}
 	switch {
 	case e.Kind == event.DestinationLost && fsys.NoSpace(e.Err):
-		c.Full = append(c.Full, e.Target)
+		addOnce(&c.Full, e.Target)
 	case e.Kind == event.DestinationLost:
-		c.Lost = append(c.Lost, e.Target)
+		addOnce(&c.Lost, e.Target)
 	case e.Kind == event.Mismatch && stage == failure.StageCheck:
 		c.Partial = true
 	case e.Kind == event.Mismatch && e.Target == "":
 		c.Changed = true
 	case e.Kind == event.Mismatch:
-		if len(c.Differs) == 0 || c.Differs[len(c.Differs)-1] != e.Target {
-			c.Differs = append(c.Differs, e.Target)
-		}
+		addOnce(&c.Differs, e.Target)
 	case e.Kind == event.Failed && e.Target == "":
 		c.Forbidden = c.Forbidden || fsys.NotPermitted(e.Err)
 		c.Damaged = c.Damaged || fsys.DeviceFailed(e.Err)
+	}
+}
+
+func addOnce(names *[]string, name string) {
+	if !slices.Contains(*names, name) {
+		*names = append(*names, name)
 	}
 }
 
@@ -54,20 +59,18 @@ func (c *Causes) Add(e event.Event) {
 func (c *Causes) Next(again string) string {
 	var steps []string
 	add := func(step string, names ...string) {
-		var quoted []string
-		for i, name := range names {
-			if q := quote.Name(name); i == 0 || name != names[i-1] {
-				quoted = append(quoted, q)
-			}
-		}
-		steps = append(steps, step+strings.Join(quoted, ", "))
+		steps = append(steps, step+strings.Join(quote.Names(names), ", "))
 	}
 	if len(c.Full) > 0 {
 		add("make space at ", c.Full...)
 	}
 	if len(c.Lost) > 0 {
 		add("reconnect ", c.Lost...)
-		steps = append(steps, "check that "+map[bool]string{true: "it is", false: "they are"}[len(c.Lost) == 1]+" mounted")
+		if len(c.Lost) == 1 {
+			add("check that it is mounted")
+		} else {
+			add("check that they are mounted")
+		}
 	}
 	if len(c.Differs) > 0 {
 		add("check the disk and the cable of ", c.Differs...)

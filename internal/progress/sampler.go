@@ -109,7 +109,7 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot.rate = s.since(now.Add(-rateWindow)).rateTo(x)
 	shot.average = s.first.rateTo(x)
 	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
-	if c.Verifies.Load() && !isReadBack && shot.totalsKnown {
+	if c.Verifies.Load() && !isReadBack && shot.totalsKnown && shot.phase != counters.PhaseDone {
 		shot.ahead = counters.Plus(shot.totalBytes, counters.Times(shot.totalFiles, fileCost))
 	}
 	s.add(x)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 )
@@ -477,4 +478,20 @@ func TestTheTimeLeftIncludesReadingBack(t *testing.T) {
 		w.ReadBack.Files.Store(w.ReadBack.Bytes.Load() / 100e6)
 		check()
 	}
+}
+
+// A run that ends before anything is read back has no time left.
+func TestNoTimeIsLeftAtTheEnd(t *testing.T) {
+	w := newWatched(100e6)
+	w.TotalFiles.Store(1)
+	w.Verifies.Store(true)
+	for range 4 {
+		w.Bytes.Add(25e6)
+		w.sample()
+	}
+	w.Files.Store(1)
+	w.Phase.Store(int32(counters.PhaseDone))
+	eta, ok := w.sample().eta()
+	require.True(t, ok)
+	require.Zero(t, eta)
 }
