@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -28,6 +29,7 @@ func TestAShortRunWalksTheSourceOnce(t *testing.T) {
 	}
 	var listed atomic.Int64
 	o := options(src, filepath.Join(dir, "dst"))
+	o.scanAfter = time.Hour
 	o.FS = &fsys.FS{Fault: func(c fsys.Call) error {
 		if c.Op == fsys.OpList && c.Path == filepath.Join(src, "sub") {
 			listed.Add(1)
