@@ -62,7 +62,7 @@ mkdir aged; touch -d 2030-01-01 aged/f; mkdir "$(printf 'aged/\377')"; sealift p
 mkdir linked; echo x >linked/z; ln linked/z "$(printf 'linked/a\377')"; printf '%064d  z\n' 0 >linked/SHA256SUMS
 echo y >"$(printf 'linked/\377')"; sealift plan -q --into linking --shards 1 linked joined; rm "$(printf 'linked/\377')"
 sealift plan -q --source-manifest present --into "$(printf 'tasks \377')" --shards 2 "$(printf 'dir \377')" "$(printf 'done \377')"
-cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
+cp -a old split; cp -a old split5; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
 	raw := "\xff"
 	runs := []struct {
@@ -130,6 +130,7 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 		{"merge", 0, `run -q 'plan ` + raw + `' --shard 0 --of 1 && exec sealift merge --json --wait 'plan ` + raw + `'`},
 		{"merge", 0, `merge --json 'plan ` + raw + `'`},
 		{"merge", 4, `plan -q --into plan3 --backup-dir 'kept ` + raw + `' mine split; sealift run -q plan3 --shard 0 --of 1; exec sealift merge --json plan3`},
+		{"run", 4, `plan -q --into plan5 --backup-dir 'kept ` + raw + `' mine split5; exec sealift run --json plan5 --shard 0`},
 		{"merge", 3, `plan -q --into plan4 rotten mended; sealift run -q plan4 --shard 0 --of 1; exec sealift merge --json plan4`},
 		{"merge", 0, `merge --json --abandon plan4`},
 		{"run", 0, `run --json 'plan ` + raw + `' --shard 0`}, // merged before
@@ -230,6 +231,8 @@ cp -a old split; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')
 // cannot store.
 var sometimesPrinted = []string{
 	"version/commit", "version/time", "version/modified", "copy/warnings/path_base64",
+	"run/shards/limit/place", "run/shards/limit/destination", "run/shards/limit/share",
+	"run/shards/destinations/backup/path_base64",
 	"run/warnings/error", "run/warnings/path", "run/warnings/path_base64", "run/warnings/destination",
 }
 

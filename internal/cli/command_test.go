@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
@@ -26,6 +27,22 @@ type (
 	}
 	countSummary struct{ files int64 }
 )
+
+// countOutcome is its outcome.
+type countOutcome struct {
+	headJSON
+	verdict
+	Files int64 `json:"files"`
+	endJSON
+}
+
+func (d *countOutcome) logged() []any { return []any{"files", d.Files} }
+
+func (d *countOutcome) summary() summary {
+	s := summary{verdict: &d.verdict}
+	s.rows.Add("counted", outcomes.Plural(d.Files, "file", "files"))
+	return s
+}
 
 // newCountCmd is an example of a complete new command.
 func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
@@ -54,10 +71,11 @@ func newCountCmd(run runner[countOptions, countSummary]) *cobra.Command {
 			run:      run,
 			options:  options,
 			finish: func(s *countSummary, result outcome) outcome {
-				var t table
-				t.row("counted", plural(s.files, "file"))
-				t.print(cmd.OutOrStdout())
-				return result
+				return r.publish(cmd.OutOrStdout(), result, func(result outcome) document {
+					d := &countOutcome{headJSON: r.head(), verdict: r.verdict(words{"complete", "complete"}, words{"not_complete", "NOT COMPLETE"}), Files: s.files, endJSON: r.ending(result)}
+					d.close(result, r.where)
+					return d
+				})
 			},
 		})
 	}
@@ -78,7 +96,7 @@ func TestANewCommandNeedsOneConstructorAndOneLine(t *testing.T) {
 
 	code, stdout, stderr := line(counts, "count", "--workers", "3", "a", "b")
 	assert.Zero(t, code)
-	assert.Equal(t, "counted     5 files\n", stdout)
+	assert.Equal(t, "complete\ncounted     5 files\n", stdout)
 	assert.Empty(t, stderr)
 
 	_, stdout, _ = line(counts, "--help")

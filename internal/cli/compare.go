@@ -71,14 +71,7 @@ A directory in --files-from includes everything below it.`,
 				if !c.ended {
 					flags.selection.warnUnmet(r, nil, false) // a comparison of nothing is refused
 				}
-				result = c.finish(s, result)
-				switch {
-				case flags.json:
-					printJSON(stdout, c.newJSON(s, result))
-				case !flags.quiet:
-					c.printSummary(stdout, s)
-				}
-				return result
+				return c.finish(stdout, s, result)
 			},
 		})
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/compare"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/pipe"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
@@ -109,63 +109,15 @@ func verdictText(e compare.Event) (verdict, reason string) {
 	return "only in " + letters(e.Trees), reason
 }
 
-// finish adds the counts of the summary to the outcome, writes the report, and ends the log.
-func (c *comparer) finish(s *compare.Summary, result outcome) outcome {
+// finish adds the counts of the summary to the exit code, and publishes the outcome.
+func (c *comparer) finish(stdout io.Writer, s *compare.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
-	result = c.writeReport(s, result)
-	failures, _ := c.counts()
-	return c.endLog(result, "files", s.Files, "bytes", s.Bytes, "differences", s.Differences(), "errors", failures, "elapsed", s.Elapsed)
+	c.complete()
+	return c.publish(stdout, result, func(result outcome) document { return c.newOutcome(s, result) })
 }
 
-// printSummary prints the summary of a comparison.
-func (c *comparer) printSummary(w io.Writer, s *compare.Summary) {
-	o := c.options
-	var t table
-	for i, tree := range o.Trees {
-		t.row(compare.Letter(i), quote.Name(tree))
-	}
-	t.row("compared", inCounts(s.Files, []count{{"directory", s.Directories}, {"other entry", s.Others}}))
-	if o.Quick {
-		t.row("content", "not read, because of --quick")
-		t.row("time", duration(s.Elapsed))
-	} else {
-		t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
-	}
-	t.counts([]count{{"differ", s.Differ}, {"types", s.TypeDiffers}, {"metadata", s.MetadataDiffers}})
-	for _, only := range s.Only {
-		if len(o.Trees) == 2 {
-			t.row("only in "+letters(only.Trees), onlyText(only))
-		} else {
-			t.row("only in", letters(only.Trees)+": "+onlyText(only))
-		}
-	}
-	t.counts([]count{{"unreadable", s.Unreadable}, {"incomplete", s.Incomplete}})
-	t.countOf("left out", s.LeftOut, "entry", " of A, by filters")
-	t.countOf("skipped", s.Own, "entry", ": manifests, journals, markers and temporaries of Sealift")
-	if s.Cached > 0 && o.Cache != pipe.CacheKeep {
-		t.row("cached", plural(s.Cached, "file")+", perhaps read from memory and not from the device")
-	}
-	if o.Verbose || s.Differences() > 0 {
-		_, _ = io.WriteString(w, "\n") // separates the summary from the list
-	}
-	v := c.verdict(s)
-	v.print(w)
-	t.print(w)
-}
-
-func onlyText(o compare.Only) string {
-	var parts []string
-	if o.Files > 0 {
-		parts = append(parts, plural(o.Files, "file"), units.Size(o.Bytes))
-	}
-	if o.Others > 0 {
-		parts = append(parts, plural(o.Others, "other entry"))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// verdict is the first line of the summary.
-func (c *comparer) verdict(s *compare.Summary) verdict {
+// compareVerdict is the first line of the summary.
+func (c *comparer) compareVerdict(s *compare.Summary, result outcome) verdict {
 	o := c.options
 	all, others := "A and B", "B has"
 	switch last := len(o.Trees) - 1; {
@@ -174,7 +126,10 @@ func (c *comparer) verdict(s *compare.Summary) verdict {
 	case last > 2:
 		all, others = "A to "+compare.Letter(last), "B to "+compare.Letter(last)+" have"
 	}
-	v := verdict{bad: "NOT EQUAL"}
+	v := c.verdict(words{name: "equal"}, words{"not_equal", "NOT EQUAL"})
+	if s.Differences() > 0 {
+		v.causes.Add(outcomes.Differs, "")
+	}
 	switch n := s.Differences(); n {
 	case 0:
 	case 1:
@@ -186,21 +141,21 @@ func (c *comparer) verdict(s *compare.Summary) verdict {
 		v.add("a copy is incomplete")
 	}
 	if v.reasons == nil {
-		v.bad = "NOT COMPARED COMPLETELY"
+		v.bad = words{"not_compared", "NOT COMPARED COMPLETELY"}
 	}
 	v.addCountOf(s.Unreadable, "entry", " could not be compared")
-	if c.ended {
+	if c.ended && result.signal == nil {
 		v.add("stopped before the end")
 	}
 	switch {
 	case o.Quick && o.OneWay:
-		v.good = "equal in size and time: " + others + " everything that is in A, but no content was read"
+		v.good.text = "equal in size and time: " + others + " everything that is in A, but no content was read"
 	case o.Quick:
-		v.good = "equal in size and time: " + all + ", but no content was read"
+		v.good.text = "equal in size and time: " + all + ", but no content was read"
 	case o.OneWay:
-		v.good = "equal: " + others + " everything that is in A"
+		v.good.text = "equal: " + others + " everything that is in A"
 	default:
-		v.good = "equal: " + all
+		v.good.text = "equal: " + all
 	}
 	return v
 }

@@ -127,8 +127,8 @@ func TestTheVerdictOfAComparison(t *testing.T) {
 		{"", &compare.Summary{Counts: compare.Counts{Differ: 1}}, nil, 3, "\nNOT EQUAL: 1 entry differs or is missing\n"},
 		{"", &compare.Summary{Counts: compare.Counts{Incomplete: 1}}, nil, 3, "NOT EQUAL: a copy is incomplete\n"},
 		{"", &compare.Summary{Counts: compare.Counts{Unreadable: 1}}, nil, 1, "NOT COMPARED COMPLETELY: 1 entry could not be compared\n"},
-		{"", many, Interrupt{syscall.SIGINT}, 130, "NOT COMPARED COMPLETELY: stopped before the end\n"},
-		{"", &compare.Summary{Counts: compare.Counts{Differ: 2}}, Interrupt{syscall.SIGTERM}, 143, "\nNOT EQUAL: 2 entries differ or are missing, stopped before the end\n"},
+		{"", many, Interrupt{syscall.SIGINT}, 130, "NOT COMPARED COMPLETELY: stopped by SIGINT\n"},
+		{"", &compare.Summary{Counts: compare.Counts{Differ: 2}}, Interrupt{syscall.SIGTERM}, 143, "\nNOT EQUAL: 2 entries differ or are missing, stopped by SIGTERM\n"},
 		{"", nil, errors.New("broken"), 1, "NOT COMPARED COMPLETELY: stopped before the end\n"},
 	} {
 		r := compareCommand(t, compares(c.s, c.err), append([]string{"a", "b"}, strings.Fields(c.flags)...)...)
@@ -143,7 +143,8 @@ func TestTheVerdictOfAComparison(t *testing.T) {
 func TestJSONOfAComparison(t *testing.T) {
 	r := compareCommand(t, eventfulComparison, "--json", "/a/", "b")
 	assert.Equal(t, 3, r.code)
-	assert.Equal(t, `{"schema":1,"equal":false,"trees":[{"tree":"A","path":"/a/"},{"tree":"B","path":"b"}],"one_way":false,"quick":false,"metadata":false,`+
+	assert.Equal(t, `{"schema":1,"verdict":"not_equal","causes":[{"cause":"partial","directory":"b"},{"cause":"failed","directory":"/a/"},{"cause":"failed","directory":"b"},{"cause":"differs","directory":""}],"next":null,`+
+		`"equal":false,"trees":[{"tree":"A","path":"/a/"},{"tree":"B","path":"b"}],"one_way":false,"quick":false,"metadata":false,`+
 		`"counts":{"files":20001,"directories":2,"others":3,"differ":1,"type_differs":1,"metadata_differs":1,`+
 		`"unreadable":2,"incomplete":1,"left_out":3,"own":1,"compared_through_cache":5,`+
 		`"only_in":[{"trees":["A"],"files":1313,"bytes":48200000012,"others":1},{"trees":["B"],"files":0,"bytes":0,"others":1}]},"bytes":27123456789,"seconds":20.5,"rate":1323095453,`+
@@ -174,7 +175,7 @@ func TestLogOfAComparison(t *testing.T) {
 	for _, want := range []string{
 		`level=WARN event=differs path=$'clip\377.mov' reason="content in B differs from byte 17 of 40"`, `level=WARN event=only_in path=dir/ reason="1,312 files, 48.2 GB" trees=A`,
 		`level=ERROR event=failed path=d/it's directory=/a/ stage=open error="permission denied"`, `level=ERROR event=incomplete path=`,
-		`level=INFO event=finish exit_code=3 files=20001 bytes=27123456789 differences=1318 errors=2 elapsed=20.5s`,
+		`level=INFO event=finish exit_code=3 verdict=not_equal files=20001 bytes=27123456789 differences=1318 errors=2 elapsed=20.5s`,
 	} {
 		assert.Contains(t, string(log), want)
 	}

@@ -24,6 +24,14 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     "path": "src"
   },
   "dry_run": false,
+  "verdict": "not_complete",
+  "causes": [
+    {
+      "cause": "lost",
+      "destination": "dst2"
+    }
+  ],
+  "next": "reconnect 'dst2', check that it is mounted, then run the same command again",
   "counts": {
     "created": 20001,
     "replaced": 16,
@@ -45,15 +53,19 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
   "bytes": 27123456789,
   "seconds": 20.5,
   "rate": 1323095453,
+  "read_back_rate": null,
   "resumed_files": 1234,
   "resumed_bytes": 5601000000,
-  "reserved": {
-    "count": 0,
-    "paths": []
-  },
   "destinations": [
     {
       "path": "dst",
+      "verdict": "not_complete",
+      "volume": {
+        "label": "",
+        "file_system": "",
+        "device": "",
+        "available": null
+      },
       "counts": {
         "created": 20001,
         "replaced": 16,
@@ -69,16 +81,12 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "ignored": 0,
       "verified": 20000,
       "verified_through_cache": 12,
-      "dropped": null,
-      "volume": {
-        "label": "",
-        "file_system": "",
-        "device": "",
-        "available": null
-      },
-      "missing": 3,
       "conflicts": 2,
       "failures": 1,
+      "missing": 3,
+      "dropped": null,
+      "rate": null,
+      "read_back_rate": null,
       "manifests": [
         {
           "path": "dst/SHA256SUMS",
@@ -93,6 +101,13 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
     },
     {
       "path": "dst2",
+      "verdict": "not_complete",
+      "volume": {
+        "label": "",
+        "file_system": "",
+        "device": "",
+        "available": null
+      },
       "counts": {
         "created": 0,
         "replaced": 0,
@@ -108,19 +123,37 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "ignored": 0,
       "verified": 0,
       "verified_through_cache": 0,
-      "dropped": "no space left on device",
-      "volume": {
-        "label": "",
-        "file_system": "",
-        "device": "",
-        "available": null
-      },
-      "missing": 20007,
       "conflicts": 0,
       "failures": 1,
+      "missing": 20007,
+      "dropped": "no space left on device",
+      "rate": null,
+      "read_back_rate": null,
       "manifests": [],
       "generations": [],
       "backup": null
+    }
+  ],
+  "limit": {
+    "place": "destination",
+    "destination": "dst",
+    "share": 0.917
+  },
+  "reserved": {
+    "count": 0,
+    "paths": []
+  },
+  "conflicts": [
+    {
+      "path": "newer",
+      "destination": "dst",
+      "error": "the destination is newer",
+      "hint": "always"
+    },
+    {
+      "path": "file",
+      "destination": "dst",
+      "error": "a directory is in the way"
     }
   ],
   "failures": [
@@ -154,19 +187,6 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "error": "no space left on device"
     }
   ],
-  "conflicts": [
-    {
-      "path": "newer",
-      "destination": "dst",
-      "error": "the destination is newer",
-      "hint": "always"
-    },
-    {
-      "path": "file",
-      "destination": "dst",
-      "error": "a directory is in the way"
-    }
-  ],
   "warnings": [
     {
       "path": "",
@@ -174,11 +194,6 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "error": "no \u202eACLs here"
     }
   ],
-  "limit": {
-    "place": "destination",
-    "destination": "dst",
-    "share": 0.917
-  },
   "exit_code": 3
 }
 `
@@ -195,7 +210,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
 
 func TestJSONListsAreNeverNull(t *testing.T) {
 	r := command(t, succeeds, "", "copy", "--json", "a", "b")
-	if strings.Contains(strings.ReplaceAll(r.stdout, `"limit":null`, ""), "null") || !strings.Contains(r.stdout, `"destinations":[]`) {
+	if strings.Contains(strings.NewReplacer(`"limit":null`, "", `"next":null`, "", `"read_back_rate":null`, "").Replace(r.stdout), "null") || !strings.Contains(r.stdout, `"destinations":[]`) {
 		t.Errorf("stdout %s", r.stdout)
 	}
 }

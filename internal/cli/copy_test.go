@@ -46,10 +46,10 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		ResumedFiles: 1234,
 		ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
-			{DestinationCounts: engine.DestinationCounts{Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Verified: 20_000, Cached: 12}, Path: "dst", Left: 1, Manifests: []record.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
-			{DestinationCounts: engine.DestinationCounts{Present: 1232}, Path: "dst2", Created: true, Lost: errors.New("no space left on device")},
+			{DestinationCounts: engine.DestinationCounts{Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Verified: 20_000, Cached: 12, Conflicts: 2, Failures: 1}, Path: "dst", Left: 1, Manifests: []record.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
+			{DestinationCounts: engine.DestinationCounts{Present: 1232, Failures: 1}, Path: "dst2", Created: true, Lost: errors.New("no space left on device")},
 		},
-		Causes: outcomes.Causes{Lost: []string{"dst2"}},
+		Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "dst2"}},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
 		Limit:  engine.Share{Place: "destination", Target: "dst", Share: 0.9171},
 	}, nil
@@ -111,7 +111,7 @@ const goldenSummary = `NOT COMPLETE: 3 of 21,239 files missing at 'dst', 20,007 
 copied      20,001 files, 1 directory, 12 symbolic links, 3 hard links, 1 special file
 size        27.1 GB in 20.5 s, 1.32 GB/s
 limited by  the destination 'dst', 92 % of the time
-continued   1,234 files and 5.60 GB that an interrupted copy had done
+continued   1,234 files, 5.60 GB that an interrupted copy had done
 conflicts   2
 mismatches  1
 warnings    1
@@ -119,6 +119,7 @@ errors      3
 
 to          'dst'
 entries     20,001 created, 16 replaced, 2 metadata updated, 1,232 up to date, 5 kept
+written     27.1 GB
 manifest    'dst/SHA256SUMS', 20,001 lines
 its sha256  0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 
@@ -153,7 +154,7 @@ func TestSummaryShowsWhatWasResumed(t *testing.T) {
 		files, bytes int64
 		want         string
 	}{
-		{1, 731, "continued   1 file and 731 B that an interrupted copy had done\n"},
+		{1, 731, "continued   1 file, 731 B that an interrupted copy had done\n"},
 		{0, 5_600_000_000, "continued   5.60 GB that an interrupted copy had done\n"},
 		{2, 0, "continued   2 files that an interrupted copy had done\n"},
 		{0, 0, ""},
@@ -284,7 +285,7 @@ func TestTheLogHasEveryEventAndTheEnd(t *testing.T) {
 		`level=ERROR event=mismatch path=rotten stage=check error="source does not match its manifest"`,
 		`level=ERROR event=destination_dropped path="a b" destination=dst2 error="no space left on device"`,
 		`level=INFO event=limit destination=dst place=destination share=0.917`,
-		`level=INFO event=finish exit_code=3 files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
+		`level=INFO event=finish exit_code=3 verdict=not_complete files=20001 bytes=27123456789 skipped=1234 conflicts=2 mismatches=1 errors=3 elapsed=20.5s`,
 	}
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines, want %d:\n%s", len(lines), len(want), log)

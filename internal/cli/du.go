@@ -87,11 +87,7 @@ Directories that are searched count themselves.`,
 				if result.signal == nil {
 					flags.selection.warnUnmet(r, nil, false)
 				}
-				result = r.endLog(result.or(outcome{failed: s.Errors > 0}), "bytes", s.Size, "errors", s.Errors)
-				if flags.json {
-					printJSON(stdout, report.json(options, s.LeftOut, r, result))
-				}
-				return result
+				return r.publish(stdout, result.or(outcome{failed: s.Errors > 0}), func(result outcome) document { return report.outcome(s, r, result) })
 			},
 		})
 	}
@@ -356,15 +352,17 @@ type duReport struct {
 	options *usage.Options
 }
 
-type duReportJSON struct {
+// duOutcome is the outcome of du.
+type duOutcome struct {
 	headJSON
-	Apparent bool          `json:"apparent"` // true for file sizes, false for allocated space
-	Paths    []duPathJSON  `json:"paths"`
-	Total    uint64        `json:"total"`    // bytes
-	LeftOut  int64         `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
-	Failures []failureJSON `json:"failures"`
-	Warnings []warningJSON `json:"warnings"`
-	ExitCode int           `json:"exit_code"`
+	verdict
+	Apparent bool         `json:"apparent"` // true for file sizes, false for allocated space
+	Paths    []duPathJSON `json:"paths"`
+	Total    uint64       `json:"total"`    // bytes
+	LeftOut  int64        `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
+	endJSON
+
+	errors int64
 }
 
 type duPathJSON struct {
@@ -418,17 +416,19 @@ func (d *duReport) entry(e usage.Entry) {
 // unknown.
 func (d *duReport) finish(s *usage.Summary, _ bool) { d.total = s.Size }
 
-func (d *duReport) json(o *usage.Options, leftOut int64, r *reporter, result outcome) duReportJSON {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return duReportJSON{
-		headJSON: r.head(),
-		Apparent: o.Apparent,
-		Paths:    list(d.paths),
-		Total:    d.total,
-		LeftOut:  leftOut,
-		Failures: list(r.mu.failures),
-		Warnings: list(r.mu.warnings),
-		ExitCode: result.code(),
+func (d *duReport) outcome(s *usage.Summary, r *reporter, result outcome) *duOutcome {
+	j := &duOutcome{
+		headJSON: r.head(), verdict: r.verdict(words{"complete", "complete"}, words{"not_complete", "NOT COMPLETE"}),
+		Apparent: d.options.Apparent, Paths: list(d.paths), Total: s.Size, LeftOut: s.LeftOut, endJSON: r.ending(result), errors: s.Errors,
 	}
+	j.close(result, r.where)
+	return j
 }
+
+// logged implements document.
+func (j *duOutcome) logged() []any {
+	return []any{"verdict", j.Name, "bytes", j.Total, "errors", j.errors}
+}
+
+// summary implements document. The text of du is its lines.
+func (j *duOutcome) summary() summary { return summary{} }

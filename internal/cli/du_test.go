@@ -276,7 +276,7 @@ func TestLinesOfDu(t *testing.T) {
 		t.Errorf("stderr %q, want %q", r.stderr, want)
 	}
 	r = duCommand(t, run, "--inodes", "--time", "--json", "-t", "1K")
-	want := `{"schema":1,"apparent":false,"paths":[{"path":"d","kind":"directory","inodes":3000000,"time":"2020-09-13T12:26:40Z","entries":[` +
+	want := `{"schema":1,"verdict":"complete","causes":[],"next":null,"apparent":false,"paths":[{"path":"d","kind":"directory","inodes":3000000,"time":"2020-09-13T12:26:40Z","entries":[` +
 		`{"path":"d/e","kind":"directory","inodes":2000000,"time":"2020-09-13T12:26:40Z","depth":1}]},` +
 		`{"path":"f","kind":"directory","inodes":7,"time":"2020-09-13T12:26:40Z","entries":[]}],"total":3000007,"left_out":0,"failures":[],"warnings":[],"exit_code":0}` + "\n"
 	if headless(t, r.stdout) != want {
@@ -311,7 +311,7 @@ func TestDuReadsPathsFromAFile(t *testing.T) {
 
 func TestJSONOfDuHasEveryField(t *testing.T) {
 	r := duCommand(t, eventfulDu, "--json", "-abch")
-	want := `{"schema":1,"apparent":true,"paths":[` +
+	want := `{"schema":1,"verdict":"not_complete","causes":[{"cause":"failed"}],"next":null,"apparent":true,"paths":[` +
 		`{"path":"d","kind":"directory","bytes":1536000,"entries":[{"path":"d/e\n","kind":"directory","bytes":4096,"depth":1}]},` +
 		`{"path":"\ufffd","path_base64":"/w==","kind":"regular file","bytes":731,"entries":[]}],"total":1536731,"left_out":0,"failures":[` +
 		`{"path":"d/it's","event":"failed","stage":"scan","error":"permission \u202edenied"},` +
@@ -324,7 +324,7 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 	}
 
 	r = duCommand(t, measures(directory("a", 9, 0), file("a/b", 8, 1), directory("c", 7, 0), file("c/d/e", 6, 2)), "--json", "--top=1")
-	want = `{"schema":1,"apparent":false,"paths":[` +
+	want = `{"schema":1,"verdict":"complete","causes":[],"next":null,"apparent":false,"paths":[` +
 		`{"path":"a","kind":"directory","bytes":9,"entries":[{"path":"a/b","kind":"regular file","bytes":8,"depth":1}]},` +
 		`{"path":"c","kind":"directory","bytes":7,"entries":[{"path":"c/d/e","kind":"regular file","bytes":6,"depth":2}]}],"total":16,"left_out":0,"failures":[],"warnings":[],"exit_code":0}` + "\n"
 	if headless(t, r.stdout) != want {
@@ -337,7 +337,7 @@ func TestJSONOfDuHasEveryField(t *testing.T) {
 		return &usage.Summary{}, Interrupt{os.Interrupt}
 	}
 	r = duCommand(t, interrupted, "--json", "-a")
-	want = `{"schema":1,"apparent":false,"paths":[],"total":0,"left_out":0,"failures":[],"warnings":[],"exit_code":130}` + "\n"
+	want = `{"schema":1,"verdict":"not_complete","causes":[{"cause":"interrupted"}],"next":null,"apparent":false,"paths":[],"total":0,"left_out":0,"failures":[],"warnings":[],"exit_code":130}` + "\n"
 	if headless(t, r.stdout) != want || r.code != 130 || r.stderr != "sealift: stopped by SIGINT; the numbers are incomplete\n" {
 		t.Errorf("interrupted: exit code %d, stderr %q\n got %s\nwant %s", r.code, r.stderr, r.stdout, want)
 	}

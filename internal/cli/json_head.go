@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 )
 
 // headJSON has the first fields of the JSON output of every command: command, version, host,
@@ -30,6 +32,12 @@ type amountJSON struct {
 
 func newAmountJSON(bytes int64, elapsed time.Duration) amountJSON {
 	return amountJSON{bytes, elapsed.Seconds(), math.Round(rate(bytes, elapsed))}
+}
+
+// amount returns the values of a row with the size, the time and the rate.
+func (a amountJSON) amount() []outcomes.Value {
+	elapsed := time.Duration(a.Seconds * float64(time.Second))
+	return []outcomes.Value{outcomes.Size(a.Bytes, "bytes").With(" in " + duration(elapsed)), outcomes.Rate(&a.Rate, "rate")}
 }
 
 // optionJSON is a flag on the command line. A repeated flag has one optionJSON for each time.

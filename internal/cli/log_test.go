@@ -63,28 +63,28 @@ func TestTheLogOfEveryCommand(t *testing.T) {
 			return &usage.Summary{Amount: usage.Amount{Size: 5}, Errors: 1}, nil
 		}}, []string{
 			`{"level":"ERROR","event":"failed","schema":1,"path":"a","stage":"scan","error":"input/output error"}`,
-			`{"level":"INFO","event":"finish","schema":1,"exit_code":1,"bytes":5,"errors":1}`,
+			`{"level":"INFO","event":"finish","schema":1,"exit_code":1,"verdict":"not_complete","bytes":5,"errors":1}`,
 		}},
 		"stream a b": {runs{stream: func(_ context.Context, o *stream.Options, _ *counters.Set) (*stream.Summary, error) {
 			o.Report(stream.Event{Err: bad})
 			return &stream.Summary{Bytes: 5, Elapsed: time.Second}, nil
 		}}, []string{
 			`level=ERROR event=failed path=a stage=read error="input/output error"`,
-			`level=INFO event=finish exit_code=1 bytes=5 elapsed=1s`,
+			`level=INFO event=finish exit_code=1 verdict=not_complete bytes=5 elapsed=1s`,
 		}},
 		"verify --log-format=json t": {runs{verify: func(_ context.Context, o *verify.Options, _ *counters.Set) (*verify.Summary, error) {
 			o.Report(verify.Result{Verdict: verify.Mismatch, Path: "f", Dir: "t", Manifest: "t/MD5SUMS"})
 			return &verify.Summary{Counts: verify.Counts{Files: 1, Mismatches: 1}, Elapsed: 1500 * time.Millisecond}, nil
 		}}, []string{
 			`{"level":"ERROR","event":"mismatch","schema":1,"path":"f","directory":"t","manifest":"t/MD5SUMS","error":"mismatch"}`,
-			`{"level":"INFO","event":"finish","schema":1,"exit_code":3,"files":1,"bytes":0,"matches":0,"mismatches":1,"missing":0,"elapsed":1.5}`,
+			`{"level":"INFO","event":"finish","schema":1,"exit_code":3,"verdict":"not_verified","files":1,"bytes":0,"matches":0,"mismatches":1,"missing":0,"elapsed":1.5}`,
 		}},
 		"compare --log-format=json a b": {runs{compare: func(_ context.Context, o *compare.Options, _ *counters.Set) (*compare.Summary, error) {
 			o.Report(compare.Event{Verdict: compare.TypeDiffers, Path: "f", Reason: "regular file, directory"})
 			return &compare.Summary{Counts: compare.Counts{TypeDiffers: 1}}, nil
 		}}, []string{
 			`{"level":"WARN","event":"type_differs","schema":1,"path":"f","reason":"regular file, directory"}`,
-			`{"level":"INFO","event":"finish","schema":1,"exit_code":3,"files":0,"bytes":0,"differences":1,"errors":0,"elapsed":0}`,
+			`{"level":"INFO","event":"finish","schema":1,"exit_code":3,"verdict":"not_equal","files":0,"bytes":0,"differences":1,"errors":0,"elapsed":0}`,
 		}},
 	} {
 		got := logged(t, func(args ...string) {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -183,31 +182,13 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 	} else {
 		result = result.or(f.outcomeOf(s))
 	}
-	if r.html != nil {
-		result = f.writeReport(r, s, result)
-	}
 	unfinished := s.Shards.Unfinished()
 	if f.quiet && len(unfinished) > 0 && result.signal == nil { // without --quiet, the summary has this
 		r.print(grouped(int64(len(unfinished))) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished: " +
 			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit())
 	}
-	failures, _ := r.counts()
-	result = r.endLog(result, "shards", len(s.Shards), "unfinished", len(unfinished), "files", s.Summary.Files, "errors", failures, "elapsed", s.Summary.Elapsed)
-	switch {
-	case f.json:
-		printJSON(stdout, newMergeJSON(f, s, r, result))
-	case f.quiet:
-	case s.Merged:
-		printCopySummary(stdout, f.options.Copy, &s.Summary, r, result)
-		var t table
-		f.shardRows(&t, s)
-		t.print(stdout)
-	default:
-		v := f.verdict(s, result)
-		v.print(stdout)
-		f.printStatus(stdout, s)
-	}
-	return result
+	f.completePage(r, s)
+	return r.publish(stdout, result, func(result outcome) document { return newMergeOutcome(f, s, r, result) })
 }
 
 // outcomeOf returns the outcome of a command that has merged nothing, from the states of the
@@ -264,63 +245,4 @@ func (f *mergeFlags) abandonDestination(cmd *cobra.Command) error {
 		removed, err := engine.Abandon(ctx, o.Copy.FS, f.plan, "", false)
 		return &engine.MergeSummary{Removed: removed}, err
 	})
-}
-
-// verdict returns the verdict of a command that has merged nothing.
-func (f *mergeFlags) verdict(s *engine.MergeSummary, result outcome) verdict {
-	v := verdict{good: "ready to merge: all shards are finished", bad: "NOT COMPLETE"}
-	switch {
-	case f.options.Abandon && !s.Already:
-		v = verdict{good: "the plan is abandoned: other copies to its destinations can run again", bad: "NOT ABANDONED", next: "run the same command again"}
-	case s.Already:
-		v.good = "complete: the plan was merged before, and nothing was done"
-		v.addCountOf(s.Summary.Conflicts, "conflict", " left alone")
-		if len(v.reasons) > 0 {
-			v.next = "the plan was merged before, and nothing was done; a dry run of the copy lists the conflicts"
-		}
-	default:
-		if n := len(s.Shards.Unfinished()); n > 0 {
-			v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished")
-		}
-		if n := len(s.Shards.Failed()); n > 0 {
-			v.add(grouped(int64(n)) + " of " + plural(int64(len(s.Shards)), "shard") + " with failures")
-		}
-	}
-	v.close(result)
-	return v
-}
-
-// printStatus prints the states of the shards, or what --abandon has removed.
-func (f *mergeFlags) printStatus(w io.Writer, s *engine.MergeSummary) {
-	var t table
-	switch {
-	case s.Already:
-		return
-	case f.options.Abandon:
-		t.counts([]count{{"removed", s.Removed}})
-	default:
-		t.row("shards", statesOf(s.Shards))
-		f.shardRows(&t, s)
-	}
-	t.print(w)
-}
-
-// shardRows adds rows with the shards to run, and the commands that run and merge them.
-func (f *mergeFlags) shardRows(t *table, s *engine.MergeSummary) {
-	if list := s.Shards.Unfinished(); len(list) > 0 {
-		t.row("unfinished", shard.FormatIndexes(list))
-	}
-	if list := s.Shards.Failed(); len(list) > 0 {
-		t.row("failed", shard.FormatIndexes(list))
-	}
-	if list := s.Shards.ToRun(); len(list) > 0 {
-		if f.again != "" {
-			t.row("run", f.again)
-		}
-		t.row("run each", "sealift run "+quote.Name(f.plan)+" --shard "+strconv.Itoa(list[0]))
-	}
-	if s.Merged && s.Summary.Errors+s.Summary.Mismatches > 0 {
-		t.row("then", "sealift merge "+quote.Name(f.plan))
-		t.row("or abandon", "sealift merge --abandon "+quote.Name(f.plan)+" (copied files stay)")
-	}
 }

@@ -58,7 +58,7 @@ func TestReportOfAMergeShowsItsShards(t *testing.T) {
 	require.Subset(t, paths, []string{"counts.files", "bytes", "destinations.0.manifests.0.lines"})
 	require.Contains(t, page, "Sealift report: merge,")
 	require.Contains(t, page, "Source and destinations")
-	require.Contains(t, page, "<dt>written</dt><dd>600 kB (600,000 bytes)</dd>")
+	require.Contains(t, page, `<dt>size</dt><dd><data value="600000" data-json="bytes">600 kB (600,000 bytes)`)
 	require.Equal(t, 3, strings.Count(page, "<td>finished</td>"))
 	require.Equal(t, 3, strings.Count(page, `<td class="bar"><svg aria-hidden="true"><rect x="`))
 	require.Contains(t, page, "The tasks of the shards have copied the files. All files are listed in ")

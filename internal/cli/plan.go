@@ -9,9 +9,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/shard"
-	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // planner is the type of [engine.Plan]. Tests pass their own function.
@@ -81,7 +79,7 @@ again.`,
 			},
 			options: options,
 			finish: func(p *shard.Plan, result outcome) outcome {
-				return flags.finish(cmd.OutOrStdout(), p, r.reporter, result)
+				return flags.finish(cmd.OutOrStdout(), p, r, result)
 			},
 		})
 	}
@@ -126,59 +124,11 @@ func (f *planFlags) checkShards(cmd *cobra.Command) error {
 }
 
 // finish ends the log and prints the summary of a plan. p.ID is "" if no plan was written.
-func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *reporter, result outcome) outcome {
+func (f *planFlags) finish(stdout io.Writer, p *shard.Plan, r *copyReporter, result outcome) outcome {
 	if p.ID != "" {
-		f.selection.warnUnmet(r, nil, p.Totals.Entries == 0 && p.Totals.LeftOut > 0)
+		f.selection.warnUnmet(r.reporter, nil, p.Totals.Entries == 0 && p.Totals.LeftOut > 0)
 	} else if result.code() == 0 {
 		result.failed = true
 	}
-	failures, mismatches := r.counts()
-	result = r.endLog(result, "shards", len(p.Shards), "entries", p.Totals.Entries, "bytes", p.Totals.Bytes, "mismatches", mismatches, "errors", failures)
-	switch {
-	case f.json:
-		printJSON(stdout, f.newJSON(p, r, result))
-	case !f.quiet:
-		f.print(stdout, p, r, result)
-	}
-	return result
-}
-
-// print prints the summary of a plan.
-func (f *planFlags) print(w io.Writer, p *shard.Plan, r *reporter, result outcome) {
-	failures, mismatches := r.counts()
-	v := verdict{
-		good: "planned: " + plural(p.Totals.Entries, "entry") + " in " + plural(int64(len(p.Shards)), "shard") + "; nothing is copied yet",
-		bad:  "NO PLAN", next: "correct the cause, or leave the files out with --exclude, and plan again",
-	}
-	v.addCount(failures, "failure")
-	v.addCount(mismatches, "mismatch")
-	switch {
-	case p.ID != "": // the plan is complete, but for example the log is not
-		v.bad, v.next = "PLANNED, WITH ERRORS", "the plan can be run"
-	case result.signal != nil:
-		v.next = "run the same command again"
-	}
-	v.close(result)
-	v.print(w)
-	if p.ID == "" {
-		return
-	}
-	longest, mean := costs(p)
-	var t table
-	t.row("size", units.Size(p.Totals.Bytes))
-	t.counts([]count{{"links", p.Totals.LinkGroups}, {"missing", p.Totals.Missing}})
-	t.countOf("left out", p.Totals.LeftOut, "entry", ", by filters")
-	shards := units.Size(p.Totals.Bytes/int64(len(p.Shards))) + " on average"
-	if len(p.Shards) > 1 {
-		shards += "; the longest needs " + times(longest, mean) + " the mean time"
-	}
-	t.row("shards", shards)
-	t.row("longest", "about "+duration(longest)+" for one task, by an estimate")
-	t.row("plan", quote.Name(f.into.Into))
-	t.row("next", "sealift run "+quote.Name(f.into.Into)+" --shard 0")
-	if last := len(p.Shards) - 1; last > 0 {
-		t.row("", "and so on to --shard "+grouped(int64(last))+", on any machine")
-	}
-	t.row("then", "sealift merge "+quote.Name(f.into.Into))
-	t.print(w)
+	return r.publish(stdout, result, func(result outcome) document { return f.newOutcome(p, r, result) })
 }

@@ -44,34 +44,12 @@ func (c *comparer) reportDifference(e compare.Event) {
 	c.page.problem(report.Problem{Kind: "difference", Path: e.Path, Cause: verdict, Note: reason})
 }
 
-// writeReport writes the report of a comparison that has ended.
-func (c *comparer) writeReport(s *compare.Summary, result outcome) outcome {
-	return c.page.write(c.reporter, result, s.Elapsed, func(page *report.Page) {
-		v := c.verdict(s)
-		page.Command, page.Verdict = "compare", v.text()
-		page.Good = page.Good && len(v.reasons) == 0
-		page.Totals = some(1,
-			number("files compared", s.Files, "counts.files"),
-			number("directories", s.Directories, "counts.directories"),
-			number("other entries", s.Others, "counts.others"))
-		if c.options.Quick {
-			page.Totals = append(page.Totals, report.Fact{Label: "content", Text: "not read, because of --quick"})
-		} else {
-			page.Totals = append(page.Totals, bytesFacts("size", s.Bytes, s.Elapsed)...)
-		}
-		page.Totals = append(page.Totals, some(1,
-			problemCount("differ", s.Differ, "counts.differ"),
-			problemCount("types differ", s.TypeDiffers, "counts.type_differs"),
-			problemCount("metadata differs", s.MetadataDiffers, "counts.metadata_differs"),
-			problemCount("unreadable", s.Unreadable, "counts.unreadable"),
-			problemCount("incomplete copies", s.Incomplete, "counts.incomplete"))...)
-		for _, only := range s.Only {
-			page.Totals = append(page.Totals, report.Fact{Label: "only in " + letters(only.Trees), Text: onlyText(only), Bad: true})
-		}
-		page.Totals = append(page.Totals, some(0,
-			number("left out by filters", s.LeftOut, "counts.left_out"),
-			number("manifests, journals, markers and temporaries of Sealift", s.Own, "counts.own"),
-			number("perhaps read from memory", s.Cached, "counts.compared_through_cache"))...)
+// complete adds what only the page of a comparison has, after its end.
+func (c *comparer) complete() {
+	if c.page == nil {
+		return
+	}
+	c.page.more = func(page *report.Page) {
 		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the differences."
-	})
+	}
 }

@@ -16,14 +16,12 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
-	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // copyPage is the report of a copy.
 type copyPage struct {
 	*htmlReport
 	options *engine.Options
-	bytes   []int64 // size of the files written at each destination
 }
 
 // openCopyReport opens the report of a copy, and sets o.Each so that the copy fills it.
@@ -37,7 +35,7 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 		trees = append(trees, reportTree{role: role, path: t})
 	}
 	page, err := openReport(cmd, o.FS, file, trees)
-	p := &copyPage{page, o, make([]int64, len(o.Targets))}
+	p := &copyPage{page, o}
 	if err != nil || page == nil {
 		return p, err
 	}
@@ -113,11 +111,8 @@ func (p *copyPage) each(e *event.Entry) {
 	for _, d := range e.Digests {
 		f.Digests = append(f.Digests, d)
 	}
-	for i, outcome := range e.Outcomes {
+	for _, outcome := range e.Outcomes {
 		f.Results = append(f.Results, cmp.Or(outcome, "not copied"))
-		if e.Kind == fsys.Regular && (outcome == "created" || outcome == "replaced") {
-			p.bytes[i] += e.Size
-		}
 	}
 	p.file(f)
 }
@@ -137,112 +132,17 @@ func (p *copyPage) event(e event.Event) {
 	p.mark(e.Path, result)
 }
 
-// write writes the report of a copy that has ended.
-func (p *copyPage) write(r *copyReporter, s *engine.Summary, result outcome) outcome {
-	return p.htmlReport.write(r.reporter, result, s.Elapsed, func(page *report.Page) { p.fill(page, r, s, result) })
-}
-
-// fill adds the data of a copy to the page.
-func (p *copyPage) fill(page *report.Page, r *copyReporter, s *engine.Summary, result outcome) {
-	failures, mismatches := r.counts()
-	verdict := copyVerdict(p.options, s, failures, mismatches, result, r.again)
-	page.Command, page.Verdict = "copy", verdict.text()
-	page.Good = page.Good && len(verdict.reasons) == 0
-	page.Totals = copyTotals(s, failures, mismatches)
-	for i := range s.Targets {
-		if i+1 < len(page.Trees) {
-			page.Trees[i+1].Facts = append(p.targetFacts(i, &s.Targets[i], s), page.Trees[i+1].Facts...)
+// complete adds what only the page of a copy has, after its end.
+func (p *copyPage) complete(s *engine.Summary) {
+	if p.htmlReport == nil {
+		return
+	}
+	p.more = func(page *report.Page) {
+		if limitOf(s) != nil {
+			page.Shares = reportShares(s, len(s.Targets) > 1)
 		}
+		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the problems." + listedElsewhere(s)
 	}
-	if limitOf(s) != nil {
-		page.Shares = reportShares(s, len(s.Targets) > 1)
-	}
-	page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the problems." + listedElsewhere(s)
-}
-
-// copyTotals are the counts of a copy.
-func copyTotals(s *engine.Summary, failures, mismatches int64) []report.Fact {
-	done := "files copied"
-	if s.DryRun {
-		done = "files that would be copied"
-	}
-	facts := some(1,
-		number(done, s.Files, "counts.files"),
-		number("directories", s.Directories, "counts.directories"),
-		number("symbolic links", s.Links, "counts.links"),
-		number("hard links", s.HardLinks, "counts.hard_links"),
-		number("special files", s.Specials, "counts.specials"))
-	facts = append(facts, bytesFacts("size", s.Bytes, s.Elapsed)...)
-	facts = append(facts, entryFacts(s.Counts, "counts.")...)
-	facts = append(facts, some(0, number("continued from an interrupted run", s.ResumedFiles, "resumed_files"),
-		number("left out by filters", s.LeftOut, "counts.left_out"))...)
-	return append(facts, some(1,
-		problemCount("errors", failures, "counts.errors"),
-		problemCount("mismatches", mismatches, "counts.mismatches"),
-		problemCount("conflicts", s.Conflicts, "counts.conflicts"),
-		number("warnings", s.Warnings, "counts.warnings"))...)
-}
-
-// entryFacts count the entries of the source by their outcome. key is the path of the counts in
-// the JSON output.
-func entryFacts(c engine.Counts, key string) []report.Fact {
-	return some(0,
-		number("entries created", c.Created, key+"created"),
-		number("entries replaced", c.Replaced, key+"replaced"),
-		number("metadata updated", c.Updated, key+"metadata_updated"),
-		number("up to date", c.UpToDate, key+"up_to_date"),
-		number("kept", c.Kept, key+"kept"))
-}
-
-// targetFacts describe the result at one destination.
-func (p *copyPage) targetFacts(i int, t *engine.TargetSummary, s *engine.Summary) (facts []report.Fact) {
-	if t.Lost != nil {
-		facts = append(facts, report.Fact{Label: "dropped", Text: t.Lost.Error(), Bad: true})
-	}
-	facts = append(facts, report.Fact{Label: "verification", Text: verification(p.options, t, s)})
-	if !s.DryRun {
-		written := p.bytes[i]
-		if p.samples == nil { // tasks have written the files of a merge
-			written = t.Copied.Bytes
-		}
-		facts = append(facts, report.Fact{Label: "written", Text: units.Size(written) + " (" + grouped(written) + " bytes)"})
-		if speed, ok := p.samples.Speed(i); ok {
-			facts = append(facts, report.Fact{Label: "rate", Text: speed.String()})
-		}
-	}
-	facts = append(facts, entryFacts(t.Counts, fmt.Sprintf("destinations.%d.counts.", i))...)
-	generations := 0
-	for k, m := range t.Manifests { // generations are at the end of the list
-		fact := report.Fact{
-			Label: "manifest", Text: quote.Name(m.Path) + ", " + lines(m),
-			Key: fmt.Sprintf("destinations.%d.manifests.%d.lines", i, k), Value: fmt.Sprint(m.Lines),
-		}
-		if m.Generation {
-			fact.Label, fact.Text = "generation", quote.Name(m.Path)+", "+plural(int64(m.Lines), "file")
-			fact.Key = fmt.Sprintf("destinations.%d.generations.%d.files", i, generations)
-			generations++
-		}
-		facts = append(facts, fact)
-		if m.SHA256 != "" {
-			facts = append(facts, report.Fact{Label: "its sha256", Text: m.SHA256, Name: true})
-		}
-	}
-	return facts
-}
-
-// verification describes how a destination was verified.
-func verification(o *engine.Options, t *engine.TargetSummary, s *engine.Summary) string {
-	switch {
-	case s.DryRun:
-		return "nothing was written"
-	case o.Verify == engine.VerifyOff && len(o.Hashes) == 0:
-		return "not read back, and no digest was computed"
-	case o.Verify == engine.VerifyOff:
-		return "not read back; the digests are those of the one read of the source"
-	case t.Verified == 0:
-		return "nothing was read back"
-	}
-	return readBack(t)
 }
 
 // listedElsewhere returns a sentence with the manifests that list the files if the page does not;

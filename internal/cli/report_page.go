@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/units"
@@ -31,6 +33,7 @@ type htmlReport struct {
 	begun time.Time
 	trees []reportTree
 
+	more       func(*report.Page) // adds what only this command has; may be nil
 	samples    *report.Samples
 	algorithms []hash.Algorithm // the columns of digests in the list of files
 
@@ -118,16 +121,20 @@ func cause(stage failure.Stage, text string) string {
 	return string(stage) + ": " + text
 }
 
-// write writes the page. fill adds the data of the command to it. If the page cannot be written,
-// write reports that and returns a failed outcome.
-func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration, fill func(*report.Page)) outcome {
+// write writes the page of an outcome. If the page cannot be written, write reports that and returns a
+// failed outcome.
+func (r *htmlReport) write(rep *reporter, result outcome, build func(outcome) summary) outcome {
 	if r == nil {
 		return result
 	}
+	s := build(result)
 	r.mu.Lock()
-	page := r.page(rep.cmd, result, elapsed)
+	page := r.page(rep.cmd, result, s.elapsed)
 	r.mu.Unlock() // nothing is added after the end of the run
-	fill(page)
+	s.fill(page)
+	if r.more != nil {
+		r.more(page)
+	}
 	err := r.place.Write(page.Write)
 	if fsys.DeviceFull(err) { // the page is small without the list of files
 		page.WithoutFiles("There was no space for the list of files on the device of this report.")
@@ -147,6 +154,7 @@ func (r *htmlReport) write(rep *reporter, result outcome, elapsed time.Duration,
 func (r *htmlReport) page(cmd *cobra.Command, result outcome, elapsed time.Duration) *report.Page {
 	ended := time.Now()
 	p := &report.Page{
+		Command:  cmd.Name(),
 		Name:     filepath.Base(r.place.Path),
 		Begun:    r.begun,
 		Good:     result.code() == 0,
@@ -155,16 +163,14 @@ func (r *htmlReport) page(cmd *cobra.Command, result outcome, elapsed time.Durat
 		Problems: &r.mu.problems,
 	}
 	host, _ := os.Hostname()
-	p.Job = []report.Fact{
-		{Label: "begun", Text: r.begun.Format(reportTime)},
-		{Label: "ended", Text: ended.Format(reportTime)},
-		{Label: "duration", Text: duration(elapsed), Key: "seconds", Value: strconv.FormatFloat(elapsed.Seconds(), 'f', -1, 64)},
-		{Label: "user", Text: userName()},
-		{Label: "host", Text: host + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")"},
-		{Label: "program", Text: readBuild().line()},
-		{Label: "command", Words: commandLine(r.args)},
-		{Label: "exit code", Text: strconv.Itoa(result.code()) + ": " + meaningOf(cmd, result.code()), Key: "exit_code", Value: strconv.Itoa(result.code())},
-	}
+	p.Job.Add("begun", outcomes.Text(r.begun.Format(reportTime)))
+	p.Job.Add("ended", outcomes.Text(ended.Format(reportTime)))
+	p.Job.Add("duration", outcomes.Value{Text: duration(elapsed), Path: "seconds", JSON: strconv.FormatFloat(elapsed.Seconds(), 'f', -1, 64)})
+	p.Job.Add("user", outcomes.Text(userName()))
+	p.Job.Add("host", outcomes.Text(host+" ("+runtime.GOOS+"/"+runtime.GOARCH+")"))
+	p.Job.Add("program", outcomes.Text(readBuild().line()))
+	p.Job.Add("command", outcomes.Name(strings.Join(commandLine(r.args), " ")))
+	p.Job.Add("exit code", outcomes.Number(int64(result.code()), "exit_code").With(": "+meaningOf(cmd, result.code())))
 	for _, t := range r.trees {
 		p.Trees = append(p.Trees, report.Tree{Role: t.role, Path: t.path, Facts: r.volumeFacts(t)})
 	}
@@ -199,12 +205,8 @@ func commandLine(args []string) []string {
 }
 
 // volumeFacts describes the volume that holds a tree.
-func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
-	add := func(label, text string) {
-		if text != "" {
-			facts = append(facts, report.Fact{Label: label, Text: text})
-		}
-	}
+func (r *htmlReport) volumeFacts(t reportTree) (facts outcomes.Rows) {
+	add := func(label, text string) { facts.Add(label, outcomes.Text(text)) }
 	if path, err := fsys.AbsolutePath(t.path); err == nil && path != t.path {
 		add("full path", path)
 	}
@@ -224,37 +226,6 @@ func (r *htmlReport) volumeFacts(t reportTree) (facts []report.Fact) {
 		add("free space", text)
 	}
 	return facts
-}
-
-// number returns a count as a fact. key is the path of the same number in the JSON output.
-func number(label string, n int64, key string) report.Fact {
-	return report.Fact{Label: label, Text: grouped(n), Key: key, Value: strconv.FormatInt(n, 10)}
-}
-
-// problemCount returns a count as a fact that is bad unless it is 0.
-func problemCount(label string, n int64, key string) report.Fact {
-	f := number(label, n, key)
-	f.Bad = n != 0
-	return f
-}
-
-// some returns the facts that are not zero, and those that are always shown.
-func some(always int, facts ...report.Fact) (list []report.Fact) {
-	for i, f := range facts {
-		if i < always || f.Value != "0" {
-			list = append(list, f)
-		}
-	}
-	return list
-}
-
-// bytesFacts returns the size of the processed data, and the average rate.
-func bytesFacts(label string, bytes int64, elapsed time.Duration) []report.Fact {
-	speed := rate(bytes, elapsed)
-	return []report.Fact{
-		{Label: label, Text: units.Size(bytes) + " (" + grouped(bytes) + " bytes)", Key: "bytes", Value: strconv.FormatInt(bytes, 10)},
-		{Label: "average rate", Text: units.Rate(speed), Key: "rate", Value: strconv.FormatFloat(speed, 'f', 0, 64)},
-	}
 }
 
 // mtime converts the modification time of a file; the result is zero if it has none.

@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -59,44 +58,12 @@ func (r *htmlReport) column(a hash.Algorithm) int {
 	return i
 }
 
-// writeReport writes the report of a verification that has ended.
-func (r *verifyReporter) writeReport(s *verify.Summary, result outcome) outcome {
-	return r.page.write(r.reporter, result, s.Elapsed, func(page *report.Page) {
-		failures, _ := r.counts()
-		v := verifyVerdict(s, failures, result)
-		page.Command, page.Verdict = "verify", v.text()
-		page.Good = page.Good && len(v.reasons) == 0
-		page.Totals = append([]report.Fact{number("files read", s.Files, "counts.files")}, bytesFacts("size", s.Bytes, s.Elapsed)...)
-		if s.Files > 0 {
-			page.Totals = append(page.Totals, report.Fact{Label: "read from", Text: r.readFrom(s)})
-		}
-		page.Totals = append(page.Totals, some(4,
-			number("matches", s.Matches, "counts.matches"),
-			problemCount("mismatches", s.Mismatches, "counts.mismatches"),
-			problemCount("missing", s.Missing, "counts.missing"),
-			problemCount("errors", failures, "counts.errors"),
-			problemCount("incomplete copies", s.Incomplete, "counts.incomplete"),
-			number("unlisted", s.Unlisted, "counts.unlisted"),
-			number("malformed lines", s.Malformed, "counts.malformed"),
-			number("left out by filters", s.LeftOut, "counts.left_out"),
-			number("warnings", s.Warnings, "counts.warnings"))...)
-		for i, path := range r.options.Paths {
-			page.Trees[i].Facts = append(r.manifestFacts(path, s), page.Trees[i].Facts...)
-		}
-		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
-	})
-}
-
-// manifestFacts returns the manifests against which a path was checked.
-func (r *verifyReporter) manifestFacts(path string, s *verify.Summary) (facts []report.Fact) {
-	for _, m := range s.Manifests {
-		switch {
-		case m.Dir != path && r.several():
-		case len(facts) == maxManifestRows:
-			return append(facts, report.Fact{Label: "manifests", Text: "and more"})
-		default:
-			facts = append(facts, report.Fact{Label: "manifest", Text: quote.Name(m.Path) + ", " + plural(m.Lines, "line")})
-		}
+// complete adds what only the page of a verification has, after its end.
+func (r *verifyReporter) complete() {
+	if r.page == nil {
+		return
 	}
-	return facts
+	r.page.more = func(page *report.Page) {
+		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
+	}
 }

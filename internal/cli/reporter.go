@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/progress"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -20,15 +21,16 @@ import (
 // reporter handles the failures and warnings of one run. It prints them, logs them, and keeps
 // them for the JSON output and the HTML report.
 type reporter struct {
-	screen   *printer
-	results  *results      // lines on standard output; they are flushed before each message
-	log      *fileLog      // log of the run; may be nil
-	progress progress.Mode // value of --progress
-	quiet    bool          // print no warnings, and show progress only if --progress asks for it
-	json     bool          // keep the lists below for the JSON output
-	page     *htmlReport   // page of --report; may be nil
-	cmd      *cobra.Command
-	start    time.Time
+	screen    *printer
+	results   *results      // lines on standard output; they are flushed before each message
+	log       *fileLog      // log of the run; may be nil
+	progress  progress.Mode // value of --progress
+	noSummary bool          // print no summary
+	quiet     bool          // print no warnings, and show progress only if --progress asks for it
+	json      bool          // keep the lists below for the JSON output
+	page      *htmlReport   // page of --report; may be nil
+	cmd       *cobra.Command
+	start     time.Time
 
 	mu struct {
 		sync.Mutex
@@ -38,6 +40,7 @@ type reporter struct {
 		warnings   []warningJSON
 		conflicts  []conflictJSON
 		unlisted   []unlistedJSON
+		causes     outcomes.Causes   // for commands other than copies
 		equal      map[message]int64 // number of messages of each kind
 	}
 }
@@ -192,9 +195,23 @@ func (r *reporter) record(count *int64, f failureJSON) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*count++
+	r.mu.causes.Add(causeOf(f.Event), f.target)
 	if r.json {
 		r.mu.failures = append(r.mu.failures, f)
 	}
+}
+
+// causeOf returns the cause of an event of the log.
+func causeOf(event string) string {
+	switch event {
+	case "mismatch", "invalid":
+		return outcomes.Differs
+	case "missing":
+		return outcomes.Missing
+	case "incomplete":
+		return outcomes.Partial
+	}
+	return outcomes.Failed
 }
 
 // keep calls add, with r.mu locked, if the command prints JSON. add extends one of its lists.
@@ -204,6 +221,13 @@ func (r *reporter) keep(add func()) {
 		defer r.mu.Unlock()
 		add()
 	}
+}
+
+// verdict returns a verdict with the causes that were recorded. The command that calls it adds reasons.
+func (r *reporter) verdict(good, bad words) verdict {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return verdict{good: good, bad: bad, causes: slices.Clone(r.mu.causes)}
 }
 
 // counts returns how many failures and how many mismatches were reported.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -303,55 +302,5 @@ func (f *runFlags) finish(stdout io.Writer, r *copyReporter, all *runSummary, re
 		r.failure("", "", err)
 		result.failed = true
 	}
-	failures, mismatches := r.counts()
-	result = r.endLog(result, "shards", len(all.shards), "mismatches", mismatches, "errors", failures)
-	switch {
-	case f.json:
-		printJSON(stdout, f.newJSON(all, r, result))
-	case f.quiet:
-	case len(all.shards) == 0:
-		v := verdict{good: "there is no shard for this task", bad: "NOT FINISHED"}
-		v.close(result)
-		v.print(stdout)
-	default:
-		for _, s := range all.shards {
-			f.print(stdout, s, result)
-		}
-	}
-	return result
-}
-
-// print prints the summary of one shard.
-func (f *runFlags) print(w io.Writer, s shardResult, result outcome) {
-	name := "shard " + strconv.Itoa(s.index)
-	var v verdict
-	switch {
-	case s.state == mergedBefore:
-		v.good = name + " has nothing to do: the plan was merged before"
-	case s.state == finishedBefore:
-		v.good = name + " was finished before; when all shards are finished, run sealift merge " + quote.Name(f.plan)
-	case s.state == finishedByOther:
-		v.good = name + " is finished by another task, which has taken it over"
-		v.bad, v.next = name+" is finished by another task, NOT COMPLETE", "run the same command again, on any machine"
-		v.addOutcomes(s.record.Mismatches, s.record.Failures, s.record.Conflicts)
-	case s.summary == nil:
-		v = verdict{bad: strings.ToUpper(name) + " IS NOT FINISHED", reasons: []string{"see the messages above"}, next: "run it again"}
-		v.close(result)
-	default:
-		v.good, v.bad = name+" is finished: "+plural(max(s.summary.Total, 0), "file")+" at "+destinations(s.summary), strings.ToUpper(name)+" IS NOT FINISHED"
-		if s.state == shardFinished {
-			v.bad = name + " is finished, NOT COMPLETE"
-		} else if result.signal == nil {
-			v.add("see the messages above")
-		}
-		v.addOutcomes(s.summary.Mismatches, s.summary.Errors, s.summary.Conflicts)
-		if result.signal != nil {
-			v.close(result)
-		}
-		if s.summary.Errors+s.summary.Mismatches > 0 || s.state == shardNotFinished {
-			v.next = s.summary.Causes.Next("run the same command again, on any machine")
-		}
-		defer printCopyTable(w, &f.options, s.summary, nil, s.summary.Mismatches, s.summary.Errors)
-	}
-	v.print(w)
+	return r.publish(stdout, result, func(result outcome) document { return f.newOutcome(all, r, result) })
 }

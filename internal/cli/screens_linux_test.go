@@ -137,6 +137,7 @@ var (
 		{regexp.MustCompile(`ETA [0-9:]+`), "ETA #"},
 		{regexp.MustCompile(`[0-9.]+ [kMG]?B free`), "# free"},
 		{regexp.MustCompile(`in [0-9.:]+ m?s(, [0-9.]+ [kMG]?B/s)?`), "in #"},
+		{regexp.MustCompile(`, [0-9.]+ [kMG]?B/s`), ", #"},
 		{regexp.MustCompile(`(?m)^limited by .*`), "limited by  #"},
 	}
 )

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
@@ -81,12 +82,8 @@ plain number for --count, --skip and --seek is a number of blocks.`,
 			},
 			// The totals go to standard error, because standard output may be an output.
 			finish: func(s *stream.Summary, result outcome) outcome {
-				result = r.endLog(result, "bytes", s.Bytes, "digests", digestsJSON(options.Hashes, s.Digests), "elapsed", s.Elapsed)
-				if flags.json {
-					printJSON(cmd.OutOrStdout(), newStreamJSON(options, s, r, result))
-					return result
-				}
-				if silent := gone.Load() && len(options.Outputs) == 1; started && !flags.quiet && !silent {
+				result = r.publish(cmd.OutOrStdout(), result, func(result outcome) document { return newStreamOutcome(options, s, r, result) })
+				if silent := gone.Load() && len(options.Outputs) == 1; started && !flags.json && !flags.quiet && !silent {
 					for _, line := range streamTotals(s, options.Hashes) {
 						r.screen.Line(line)
 					}
@@ -235,7 +232,9 @@ func streamTotals(s *stream.Summary, hashes []hash.Algorithm) []string {
 
 // manifestTotal returns the line about the manifest.
 func manifestTotal(s *stream.Summary) string {
-	return "manifest " + quote.Name(s.Manifest) + ": " + lines(record.Written{Lines: s.Lines, Dropped: s.Dropped})
+	var rows outcomes.Rows
+	addManifest(&rows, record.Written{Path: s.Manifest, Lines: s.Lines, Dropped: s.Dropped}, "manifest.lines")
+	return "manifest " + rows[0].Text()
 }
 
 // transferred returns the last line of dd, in the form of print_xfer_stats in coreutils.

@@ -114,7 +114,7 @@ md5  03
 	require.Contains(t, r.stderr, "sealift: 'b': write: full\n3+1 records in\n3+1 records out (to 'a')\n2+1 records out (to 'b')\n")
 	summary.Manifest, summary.Lines, summary.Dropped = "m", 5, 2
 	r = streamCommand(t, run, "--hash", "sha256,md5", "--manifest", "m", "a", "b", "c")
-	require.Contains(t, r.stderr, "\nmd5  03\nmanifest 'm': 5 lines, 2 dropped (files that are gone or were replaced)\n")
+	require.Contains(t, r.stderr, "\nmd5  03\nmanifest 'm', 5 lines, 2 dropped (files that are gone or were replaced)\n")
 	r = streamCommand(t, run, "-q", "a", "b", "c")
 	require.Equal(t, 1, r.code)
 	require.Equal(t, "sealift: 'b': write: full\n", r.stderr)
@@ -218,10 +218,10 @@ func TestStreamReportsInJSON(t *testing.T) {
 	r := streamCommand(t, run, "--json", "a", "b", "c")
 	require.Equal(t, 1, r.code)
 	require.Equal(t, "sealift: warning: slow\nsealift: 'c': write: full\n", r.stderr)
-	require.Equal(t, `{"schema":1,"complete":true,"bytes":7,"seconds":2,"rate":4,"in":{"full_records":3,"partial_records":1},`+
+	require.Equal(t, `{"schema":1,"verdict":"not_complete","causes":[{"cause":"failed"}],"next":null,"complete":true,"bytes":7,"seconds":2,"rate":4,"in":{"full_records":3,"partial_records":1},`+
 		`"outputs":[{"path":"b","full_records":3,"partial_records":1,"bytes":7},{"path":"c\ufffd","path_base64":"Y/8=","full_records":0,"partial_records":0,"bytes":0}],`+
 		`"digests":[{"algorithm":"sha256","digest":"0102"}],"manifest":{"path":"m","lines":5,"dropped":2},`+
-		`"failures":[{"path":"c","event":"failed","stage":"write","error":"full"}],"warnings":[{"path":"","error":"slow"}],"exit_code":1}`+"\n", r.stdout)
+		`"failures":[{"path":"c","event":"failed","stage":"write","error":"full"}],"warnings":[{"path":"","error":"slow"}],"exit_code":1}`+"\n", headless(t, r.stdout))
 
 	for _, line := range []string{"--json a", "--json", "--json a b -"} {
 		r := streamCommand(t, run, strings.Fields(line)...)

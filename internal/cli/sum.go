@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/sum"
 )
 
@@ -77,15 +76,8 @@ A directory in --files-from includes everything below it.`,
 				if result.signal == nil {
 					s.Warnings += flags.selection.warnUnmet(r, nil, s.Files == 0 && s.LeftOut > 0)
 				}
-				failures, _ := r.counts()
-				result = r.endLog(result, "files", s.Files, "bytes", s.Bytes, "errors", failures, "elapsed", s.Elapsed)
-				switch {
-				case flags.json:
-					printJSON(stdout, newSumJSON(options, s, r, listed, result))
-				case flags.writesFile() && !flags.quiet:
-					printSumSummary(stdout, s, failures, result)
-				}
-				return result
+				r.noSummary = !flags.writesFile()
+				return r.publish(stdout, result, func(result outcome) document { return newSumOutcome(options, s, r, listed, result) })
 			},
 		})
 	}
@@ -238,32 +230,4 @@ func (q *quotedLines) Write(p []byte) (int, error) {
 	}
 	q.part = append(q.part[:0], q.part[len(whole):]...)
 	return len(p), nil
-}
-
-// printSumSummary prints the summary of a run that has written a file.
-func printSumSummary(w io.Writer, s *sum.Summary, failures int64, result outcome) {
-	v := verdict{good: "complete: " + plural(s.Files, "file") + " hashed", bad: "NOT COMPLETE"}
-	v.addCount(s.Mismatches, "mismatch")
-	v.addCountOf(s.Missing, "entry", " missing")
-	v.addCount(failures, "error")
-	v.close(result)
-	v.print(w)
-	var t table
-	t.row("hashed", plural(s.Files, "file"))
-	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
-	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"renamed", int64(s.Renamed)}, {"ignored", s.Ignored}, {"warnings", s.Warnings}, {"errors", failures}})
-	t.countOf("left out", s.LeftOut, "entry", ", by filters")
-	t.countOf("cached", s.Cached, "file", ", perhaps read from memory and not from the device")
-	if s.Manifest != "" {
-		t.row("manifest", quote.Name(s.Manifest)+", "+lines(record.Written{Lines: s.Lines, Dropped: s.Dropped}))
-		t.row("its sha256", s.SHA256)
-	}
-	if s.List != nil {
-		t.row("manifest", quote.Name(s.List.Path)+", "+lines(*s.List))
-		t.row("its sha256", s.List.SHA256)
-	}
-	for _, g := range s.Generations {
-		t.row("generation", quote.Name(g.Path)+", "+plural(int64(g.Files), "file"))
-	}
-	t.print(w)
 }

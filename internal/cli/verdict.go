@@ -4,15 +4,31 @@ import (
 	"io"
 	"os"
 	"strings"
+
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 )
 
 // verdict is the first line of a summary: "complete: 158 files at 'dst'", or "NOT
 // COMPLETE: " with the reasons and the next step. Scripts may rely on the first word.
 type verdict struct {
-	good    string   // text if there are no reasons
-	bad     string   // text before the reasons
+	Name   string      `json:"verdict"` // the fixed word, for programs
+	Causes []causeJSON `json:"causes"`
+	Next   *string     `json:"next"` // the next step after a bad verdict, or null
+
+	good    words    // words if there are no reasons
+	bad     words    // words before the reasons
 	reasons []string // reasons, quoted by the caller
 	next    string   // the next step after a bad verdict; may be ""
+	causes  outcomes.Causes
+}
+
+// words are a verdict for programs and for people.
+type words struct{ name, text string }
+
+// causeJSON is a cause of a bad verdict.
+type causeJSON struct {
+	Cause string `json:"cause"`
+	whereJSON
 }
 
 func (v *verdict) add(reason string) { v.reasons = append(v.reasons, reason) }
@@ -34,22 +50,46 @@ func (v *verdict) addOutcomes(mismatches, failures, conflicts int64) {
 	v.addCountOf(conflicts, "conflict", " left alone")
 }
 
-// close adds the signal that stopped the run, if any, as a reason. If the exit code is not 0 and
-// there is no reason yet, for example because the log could not be written, it adds a general one.
-func (v *verdict) close(result outcome) {
-	switch {
-	case result.signal != nil:
+// close completes the verdict. It adds the signal that stopped the run, if any, as a reason. If the exit
+// code is not 0 and there is no reason yet, for example because the log could not be written, it adds a
+// general one. where is that of the reporter.
+func (v *verdict) close(result outcome, where func(string) whereJSON) {
+	if result.signal != nil {
 		v.add("stopped by " + signalName(result.signal))
-	case result.code() != 0 && len(v.reasons) == 0:
+		v.causes = append(v.causes[:len(v.causes):len(v.causes)], outcomes.Cause{Name: outcomes.Interrupted})
+	} else if result.code() != 0 && v.isGood() {
 		v.add("see the messages above")
+	}
+	v.Name, v.Causes = v.words().name, []causeJSON{}
+	if v.isGood() {
+		return
+	}
+	if len(v.causes) == 0 {
+		v.causes.Add(outcomes.Failed, "")
+	}
+	for _, c := range v.causes {
+		v.Causes = append(v.Causes, causeJSON{c.Name, where(c.Where)})
+	}
+	if v.next != "" {
+		v.Next = &v.next
 	}
 }
 
-func (v *verdict) text() string {
-	if len(v.reasons) == 0 {
+func (v *verdict) isGood() bool { return len(v.reasons) == 0 }
+
+func (v *verdict) words() words {
+	if v.isGood() {
 		return v.good
 	}
-	text := v.bad + ": " + strings.Join(v.reasons, ", ")
+	return v.bad
+}
+
+func (v *verdict) text() string {
+	text := v.words().text
+	if v.isGood() {
+		return text
+	}
+	text += ": " + strings.Join(v.reasons, ", ")
 	if v.next != "" {
 		text += "; " + v.next
 	}
@@ -60,7 +100,7 @@ func (v *verdict) text() string {
 // write error.
 func (v *verdict) print(w io.Writer) {
 	style := styleGood
-	if len(v.reasons) > 0 {
+	if !v.isGood() {
 		style = styleBad
 	}
 	_, _ = io.WriteString(w, styled(coloured(w), style, v.text())+"\n")

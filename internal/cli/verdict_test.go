@@ -46,11 +46,11 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			s: engine.Summary{Total: 2, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 2, Verified: 2, Cached: 1}, Path: "a"}}},
 		},
 		"NOT COMPLETE: 143 of 158 files missing or not checked at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Lost: lost}}, Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
-		"NOT COMPLETE: 143 of 158 files missing at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Created: true, Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"b"}}},
+		"NOT COMPLETE: 'a' is complete, 'b' is not (143 of 158 files missing); reconnect 'b', check that it is mounted, then run the same command again": {
+			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Created: true, Lost: lost}}, Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 of 1,580 files missing at each of 2 destinations; run the same command again": {
@@ -61,7 +61,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			s: engine.Summary{Total: -1, Targets: []engine.TargetSummary{at("a", 15)}}, result: outcome{signal: os.Interrupt},
 		},
 		"NOT COMPLETE: 'a' was dropped; reconnect 'a', check that it is mounted, then run the same command again": {
-			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 5}, Path: "a", Lost: lost}}, Causes: outcomes.Causes{Lost: []string{"a"}}},
+			s:    engine.Summary{Total: 5, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 5}, Path: "a", Lost: lost}}, Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "a"}}},
 			errs: 1, result: outcome{failed: true},
 		},
 		"NOT COMPLETE: 1 mismatch, 2 errors; run the same command again": {
@@ -69,7 +69,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			errs: 2, mismatches: 1, result: outcome{failed: true, mismatched: true},
 		},
 		"NOT COMPLETE: 1 of 5 files missing at 'a'; restore the files that do not match (or add --source-manifest=ignore), then run the same command again": {
-			s:          engine.Summary{Total: 5, Targets: []engine.TargetSummary{at("a", 4)}, Causes: outcomes.Causes{Changed: true}},
+			s:          engine.Summary{Total: 5, Targets: []engine.TargetSummary{at("a", 4)}, Causes: outcomes.Causes{{Name: outcomes.Changed}}},
 			mismatches: 1, result: outcome{mismatched: true},
 		},
 		"NOT COMPLETE: 2 conflicts left alone; see the hint after each conflict": {
@@ -89,6 +89,7 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 		},
 	} {
 		v := copyVerdict(&c.o, &c.s, c.errs, c.mismatches, c.result, sameCommand)
+		v.close(c.result, func(string) whereJSON { return whereJSON{} })
 		require.Equal(t, want, v.text())
 	}
 }

@@ -66,7 +66,7 @@ PATH. --hash-file is another name of --manifest.`,
 		if err != nil {
 			return err
 		}
-		stdout := cmd.OutOrStdout()
+		r.noSummary = flags.silent || flags.noSummary
 		return runCommand(cmd, job[verify.Options, verify.Summary]{
 			reporter: r.reporter,
 			quiet:    flags.silent,
@@ -75,14 +75,7 @@ PATH. --hash-file is another name of --manifest.`,
 			options:  options,
 			watch:    func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
 			finish: func(s *verify.Summary, result outcome) outcome {
-				result = r.finish(s, &flags.selection, result)
-				switch {
-				case flags.json:
-					printJSON(stdout, r.newJSON(s, result))
-				case !flags.silent && !flags.quiet && !flags.noSummary:
-					r.printSummary(stdout, s, result)
-				}
-				return result
+				return r.finish(cmd.OutOrStdout(), s, &flags.selection, result)
 			},
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
@@ -157,64 +158,147 @@ func (r *verifyReporter) recordResult(count *int64, event string, v verify.Resul
 	r.record(count, f)
 }
 
-// finish adds the counts of the summary to the outcome, writes the report, and ends the log.
-func (r *verifyReporter) finish(s *verify.Summary, selected *selection, result outcome) outcome {
-	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
-	if result.signal == nil {
-		s.Warnings += selected.warnUnmet(r.reporter, r.options.Only, false) // a check of nothing is refused
-	}
-	result = r.writeReport(s, result)
-	return r.endLog(result, "files", s.Files, "bytes", s.Bytes, "matches", s.Matches, "mismatches", s.Mismatches,
-		"missing", s.Missing, "elapsed", s.Elapsed)
-}
-
 // maxManifestRows is how many rows of a summary name manifests. A directory may have one
 // manifest for each file.
 const maxManifestRows = 10
 
-// printSummary prints the summary of a verification.
-func (r *verifyReporter) printSummary(w io.Writer, s *verify.Summary, result outcome) {
-	failures, _ := r.counts()
-	v := verifyVerdict(s, failures, result)
-	v.print(w)
-	var t table
-	t.row("checked", plural(s.Files, "file"))
-	t.row("size", sizeAndTime(s.Bytes, s.Elapsed))
-	t.row("matches", grouped(s.Matches))
-	t.countOf("size only", s.SizeOnly, "file", " without a digest in the manifest")
-	t.counts([]count{{"mismatches", s.Mismatches}, {"missing", s.Missing}, {"errors", failures}, {"unlisted", s.Unlisted}, {"incomplete", s.Incomplete}})
-	t.countOf("left out", s.LeftOut, "line", ", by filters")
-	t.countOf("malformed", s.Malformed, "line", "")
-	t.counts([]count{{"warnings", s.Warnings}})
-	if s.Files > 0 {
-		t.row("read from", r.readFrom(s))
+// verifyOutcome is the outcome of verify.
+type verifyOutcome struct {
+	headJSON
+	verdict
+	Counts verify.Counts `json:"counts"`
+	amountJSON
+	Manifests []verifyManifestJSON `json:"manifests"`
+	Unlisted  []unlistedJSON       `json:"unlisted"`
+	endJSON
+
+	r *verifyReporter
+	s *verify.Summary
+}
+
+type verifyManifestJSON struct {
+	nameJSON
+	Directory string `json:"directory"` // directory that was checked against it
+	Algorithm string `json:"algorithm"` // name of the algorithm; "" if each line names its own
+	Lines     int64  `json:"lines"`
+}
+
+type unlistedJSON struct {
+	nameJSON
+	Directory string `json:"directory"`
+}
+
+// finish adds the counts of the summary to the exit code, and publishes the outcome.
+func (r *verifyReporter) finish(stdout io.Writer, s *verify.Summary, selected *selection, result outcome) outcome {
+	result = result.or(outcome{failed: s.Errors > 0, mismatched: s.Mismatches > 0 || s.Missing > 0})
+	if result.signal == nil {
+		s.Warnings += selected.warnUnmet(r.reporter, r.options.Only, false) // a check of nothing is refused
 	}
-	t.manifests(s.Manifests)
-	t.print(w)
+	r.complete()
+	return r.publish(stdout, result, func(result outcome) document { return r.newOutcome(s, result) })
+}
+
+func (r *verifyReporter) newOutcome(s *verify.Summary, result outcome) *verifyOutcome {
+	d := &verifyOutcome{
+		headJSON: r.head(), Counts: s.Counts, amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
+		Manifests: []verifyManifestJSON{}, endJSON: r.ending(result), r: r, s: s,
+	}
+	r.keep(func() { d.Unlisted = list(r.mu.unlisted) })
+	d.Counts.Errors, _ = r.counts()
+	manifests := map[string]int{} // number of manifests by directory
+	for _, m := range s.Manifests {
+		manifests[m.Dir]++
+		d.Manifests = append(d.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
+	}
+	for i := range d.Failures {
+		if f := &d.Failures[i]; manifests[f.target] <= 1 {
+			f.Manifest, f.Algorithm = "", ""
+		}
+	}
+	d.verdict = r.verifyVerdict(&d.Counts, s.Manifests)
+	d.close(result, r.where)
+	return d
+}
+
+// logged implements document.
+func (d *verifyOutcome) logged() []any {
+	n := &d.Counts
+	return []any{
+		"verdict", d.Name, "files", n.Files, "bytes", d.Bytes, "matches", n.Matches, "mismatches", n.Mismatches, "missing", n.Missing, "elapsed", d.s.Elapsed,
+	}
+}
+
+// summary implements document.
+func (d *verifyOutcome) summary() summary {
+	s, n := summary{verdict: &d.verdict, elapsed: d.s.Elapsed}, &d.Counts
+	rows := &s.rows
+	rows.Add("checked", outcomes.Plural(n.Files, "file", "counts.files"))
+	rows.Add("size", d.amount()...)
+	rows.Add("matches", outcomes.Number(n.Matches, "counts.matches"))
+	rows.Add("size only", outcomes.Plural(n.SizeOnly, "file", "counts.size_only").Some().With(" without a digest in the manifest"))
+	rows.Problem("mismatches", outcomes.Number(n.Mismatches, "counts.mismatches").Some())
+	rows.Problem("missing", outcomes.Number(n.Missing, "counts.missing").Some())
+	rows.Problem("errors", outcomes.Number(n.Errors, "counts.errors").Some())
+	rows.Add("unlisted", outcomes.Number(n.Unlisted, "counts.unlisted").Some())
+	rows.Problem("incomplete", outcomes.Number(n.Incomplete, "counts.incomplete").Some())
+	rows.Add("left out", outcomes.Plural(n.LeftOut, "line", "counts.left_out").Some().With(", by filters"))
+	rows.Add("malformed", outcomes.Plural(n.Malformed, "line", "counts.malformed").Some())
+	rows.Add("warnings", outcomes.Number(n.Warnings, "counts.warnings").Some())
+	if n.Files > 0 {
+		rows.Add("read from", outcomes.Text(d.r.readFrom(d.s)))
+	}
+	for _, path := range d.r.options.Paths {
+		s.trees = append(s.trees, treeRows{rows: d.manifestRows(path)})
+	}
+	return s
+}
+
+// manifestRows returns rows with the manifests against which a path was checked.
+func (d *verifyOutcome) manifestRows(path string) (rows outcomes.Rows) {
+	var used []verify.ManifestSummary
+	for _, m := range d.s.Manifests {
+		if m.Dir == path || !d.r.several() {
+			used = append(used, m)
+		}
+	}
+	shown := used
+	if len(used) > maxManifestRows {
+		shown = used[:maxManifestRows-1]
+	}
+	for _, m := range shown {
+		rows.Add("manifest", outcomes.Name(quote.Name(m.Path)), outcomes.Text(plural(m.Lines, "line")))
+	}
+	if rest := used[len(shown):]; len(rest) > 0 {
+		lines := int64(0)
+		for _, m := range rest {
+			lines += m.Lines
+		}
+		rows.Add("manifests", outcomes.Text(grouped(int64(len(rest)))+" more"), outcomes.Text(plural(lines, "line")))
+	}
+	return rows
 }
 
 // verifyVerdict is the first line of the summary of a verification. It counts lines if a directory
 // has several manifests, because these may list the same files.
-func verifyVerdict(s *verify.Summary, failures int64, result outcome) verdict {
-	checked, missing, noun := plural(s.Matches, "file"), " missing", "file"
-	if severalForOneDirectory(s.Manifests) {
-		checked = plural(s.Matches, "line") + " of " + plural(int64(len(s.Manifests)), "manifest")
+func (r *verifyReporter) verifyVerdict(n *verify.Counts, used []verify.ManifestSummary) verdict {
+	checked, missing, noun := plural(n.Matches, "file"), " missing", "file"
+	if severalForOneDirectory(used) {
+		checked = plural(n.Matches, "line") + " of " + plural(int64(len(used)), "manifest")
 		missing, noun = " of missing files", "line"
 	}
-	v := verdict{good: "verified: " + checked + " match", bad: "NOT VERIFIED"}
-	if s.Matches == 1 {
-		v.good += "es"
+	v := r.verdict(words{"verified", "verified: " + checked + " match"}, words{"not_verified", "NOT VERIFIED"})
+	if n.Matches == 1 {
+		v.good.text += "es"
 	}
-	if s.Unlisted > 0 {
-		v.good += ", " + grouped(s.Unlisted) + " unlisted"
+	if n.Unlisted > 0 {
+		v.good.text += ", " + grouped(n.Unlisted) + " unlisted"
 	}
-	v.addCount(s.Mismatches, "mismatch")
-	v.addCountOf(s.Missing, noun, missing)
-	if s.Incomplete > 0 {
+	v.addCount(n.Mismatches, "mismatch")
+	v.addCountOf(n.Missing, noun, missing)
+	if n.Incomplete > 0 {
 		v.add("a copy is incomplete")
 	}
-	v.addCount(failures, "error")
-	v.close(result)
+	v.addCount(n.Errors, "error")
 	return v
 }
 
@@ -246,72 +330,4 @@ func (r *verifyReporter) readFrom(s *verify.Summary) string {
 		text += " (--cache drop reads the device)"
 	}
 	return text
-}
-
-func (t *table) manifests(used []verify.ManifestSummary) {
-	shown := used
-	if len(used) > maxManifestRows {
-		shown = used[:maxManifestRows-1]
-	}
-	for _, m := range shown {
-		t.row("manifest", quote.Name(m.Path)+", "+plural(m.Lines, "line"))
-	}
-	if rest := used[len(shown):]; len(rest) > 0 {
-		lines := int64(0)
-		for _, m := range rest {
-			lines += m.Lines
-		}
-		t.row("manifests", grouped(int64(len(rest)))+" more, "+plural(lines, "line"))
-	}
-}
-
-// verifyJSON is the JSON output of verify.
-type verifyJSON struct {
-	headJSON
-	Counts verify.Counts `json:"counts"`
-	amountJSON
-	Manifests []verifyManifestJSON `json:"manifests"`
-	Failures  []failureJSON        `json:"failures"`
-	Unlisted  []unlistedJSON       `json:"unlisted"`
-	Warnings  []warningJSON        `json:"warnings"`
-	ExitCode  int                  `json:"exit_code"`
-}
-
-type verifyManifestJSON struct {
-	nameJSON
-	Directory string `json:"directory"` // directory that was checked against it
-	Algorithm string `json:"algorithm"` // name of the algorithm; "" if each line names its own
-	Lines     int64  `json:"lines"`
-}
-
-type unlistedJSON struct {
-	nameJSON
-	Directory string `json:"directory"`
-}
-
-func (r *verifyReporter) newJSON(s *verify.Summary, result outcome) verifyJSON {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	report := verifyJSON{
-		headJSON:   r.head(),
-		Counts:     s.Counts,
-		amountJSON: newAmountJSON(s.Bytes, s.Elapsed),
-		Manifests:  []verifyManifestJSON{},
-		Failures:   list(r.mu.failures),
-		Unlisted:   list(r.mu.unlisted),
-		Warnings:   list(r.mu.warnings),
-		ExitCode:   result.code(),
-	}
-	report.Counts.Errors = r.mu.errors
-	manifests := map[string]int{} // number of manifests by directory
-	for _, m := range s.Manifests {
-		manifests[m.Dir]++
-		report.Manifests = append(report.Manifests, verifyManifestJSON{newNameJSON(m.Path), m.Dir, m.Algorithm, m.Lines})
-	}
-	for i := range report.Failures {
-		if f := &report.Failures[i]; manifests[f.target] <= 1 {
-			f.Manifest, f.Algorithm = "", ""
-		}
-	}
-	return report
 }

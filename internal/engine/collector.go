@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -44,6 +45,7 @@ type collected struct {
 	Counts
 	Copied
 	conflicts   int64 // entries left alone by the policy
+	failures    int64 // failures and mismatches that concern this destination alone, and its loss
 	present     int64 // regular files that exist there
 	conflicting int64 // regular files that are conflicts
 	ignored     int64 // files of present that the destination's history leaves out
@@ -53,6 +55,8 @@ type collected struct {
 
 	verified int64 // files read back and found equal
 	cached   int64 // files of verified that perhaps came from memory
+
+	flushed, readBack time.Duration // for TargetSummary
 }
 
 // message is what goroutines send to the collector. Only one field is set.
@@ -170,7 +174,17 @@ func (c *collector) deliverEntry(f *result) {
 
 // count counts an event in the summary.
 func (c *collector) count(e event.Event) {
-	c.summary.Causes.Add(e)
+	c.summary.Causes.AddEvent(e)
+	for _, t := range c.targets {
+		at := &c.at[t.Index]
+		switch {
+		case t.Given != e.Target || e.Kind == event.Warning:
+		case e.Kind == event.Conflict:
+			at.conflicts++
+		default:
+			at.failures++
+		}
+	}
 	switch e.Kind {
 	case event.Failed, event.DestinationLost:
 		c.summary.Errors++
@@ -178,11 +192,6 @@ func (c *collector) count(e event.Event) {
 		c.summary.Mismatches++
 	case event.Conflict:
 		c.summary.Conflicts++
-		for _, t := range c.targets {
-			if t.Given == e.Target {
-				c.at[t.Index].conflicts++
-			}
-		}
 	case event.Warning:
 		c.summary.Warnings++
 	}

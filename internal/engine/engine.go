@@ -74,7 +74,7 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 		return nil, err
 	}
 	defer r.cancel(nil)
-	r.recorders, r.begun = recorders, fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
+	r.recorders, r.started, r.begun = recorders, begun, fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
 	stop, err := m.begin(ctx, r)
 	if err == nil {
 		defer stop()

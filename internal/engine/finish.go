@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -20,7 +21,8 @@ type completer struct {
 	linker
 	mode         mode
 	activity     *timing.Activity  // activity of the goroutine that calls Run
-	begun        fsys.Time         // time when the run began
+	started      time.Time         // time when the run began
+	begun        fsys.Time         // the same time, as file systems have it
 	manifests    *catalog.Source   // manifests in the source
 	recorders    []record.Recorder // recorders that the user has requested
 	last         lastFile
@@ -41,13 +43,16 @@ func (r *run) finish() (stopped bool) {
 			r.activity.At(t.Place())
 			if t.FlushEnd(r.opts.Verify == VerifyOff, r.stopped) { // reading back takes long, and may be interrupted
 				durable = append(durable, t)
+				r.collector.at[t.Index].flushed = time.Since(r.started)
 			}
 		}
 	}
 	r.activity.At(timing.None)
 	r.background.EndWriteback()
 	if r.opts.Verify != VerifyOff && !r.stopped() {
+		begun := time.Now()
 		r.verify(durable)
+		r.collector.summary.ReadBack = time.Since(begun)
 	}
 	r.counters.Phase.Store(int32(counters.PhaseFlushing)) // r.verify has set another one
 	if !r.stopped() {

@@ -81,7 +81,7 @@ func (u undone) event(e event.Event) {
 		default:
 			t.Add(e.Path, cause)
 		}
-		t.causes.Add(e)
+		t.causes.AddEvent(e)
 	}
 }
 

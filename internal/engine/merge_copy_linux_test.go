@@ -1,11 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +24,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys/faultfs"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -143,11 +146,16 @@ func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents
 	assert.Equal(c, shown(singleEvents), shown(c.events))
 	a, b := *single, *split
 	for _, s := range []*Summary{&a, &b} {
-		s.Elapsed, s.Shares, s.Limit = 0, nil, Share{}
+		s.Elapsed, s.ReadBack, s.Shares, s.Limit = 0, 0, nil, Share{}
+		s.Causes = slices.Clone(s.Causes)
+		for i := range s.Causes {
+			s.Causes[i].Where = filepath.Base(s.Causes[i].Where)
+		}
+		slices.SortFunc(s.Causes, func(a, b outcomes.Cause) int { return cmp.Compare(a.Name+a.Where, b.Name+b.Where) })
 		s.Targets = append([]TargetSummary{}, s.Targets...)
 		for i := range s.Targets {
 			t := &s.Targets[i]
-			t.Path, t.BackupDir, t.Created = "", "", false
+			t.Path, t.BackupDir, t.Created, t.Flushed, t.ReadBack, t.ReadBytes = "", "", false, 0, 0, 0
 			for j := range t.Manifests {
 				t.Manifests[j].Path = filepath.Base(t.Manifests[j].Path)
 			}

@@ -52,7 +52,7 @@ func TestATaskComparesWithTheManifestsOfTheSource(t *testing.T) {
 		require.Len(t, list, 1)
 		cause := list[0].Cause
 		assert.Contains(t, cause, "'LIST' lists ")
-		assert.Equal(t, shard.Outcome{Kind: "mismatch", Path: "bad", Target: -1, Stage: "verify", Cause: cause}, list[0])
+		assert.Equal(t, shard.Outcome{Kind: "mismatch", Path: "bad", Target: -1, Stage: "verify", Cause: cause, Name: "changed"}, list[0])
 	}
 	lines := c.lines(0)
 	require.Len(t, lines, 3)

@@ -100,12 +100,13 @@ type Summary struct {
 	Reserved   int64           // journals, markers and temporaries in the source, which no copy gets
 	ReservedAt []string        // the first of their paths
 	Total      int64           // regular files in the source, or -1 if the run ended before all of them were counted
-	Causes     outcomes.Causes // of Errors and Mismatches
+	Causes     outcomes.Causes // of Errors, Mismatches and Conflicts
 	// Work of an interrupted run that was not repeated: files that were not read again, and
 	// bytes, including those of files that were continued.
 	ResumedFiles int64
 	ResumedBytes int64
 	Elapsed      time.Duration
+	ReadBack     time.Duration // the part of Elapsed in which destinations were read back
 	DryRun       bool
 	Targets      []TargetSummary
 	Shares       []Share // the time, divided by package timing among the places that the run waited for; none after a short run
@@ -153,6 +154,9 @@ type DestinationCounts struct {
 	Ignored  int64  `json:"ignored"`                // files of Present that ignore patterns exclude from the history
 	Verified int64  `json:"verified"`               // files that were read back and are equal
 	Cached   int64  `json:"verified_through_cache"` // files of Verified that the run perhaps read from memory instead of a device
+
+	Conflicts int64 `json:"conflicts"` // entries left alone here
+	Failures  int64 `json:"failures"`  // failures and mismatches that concern this destination alone, and its loss
 }
 
 // TargetSummary is the part of a Summary that concerns one destination.
@@ -163,6 +167,9 @@ type TargetSummary struct {
 	Lost      error            `json:"-"` // reason why it was dropped; nil if it was not
 	Manifests []record.Written `json:"-"`
 	Left      int64            // regular files that are conflicts
+	Flushed   time.Duration    // time until everything copied was on the device; 0 if that is unknown
+	ReadBack  time.Duration    // time of reading back
+	ReadBytes int64            // bytes that were read back
 	Digests   hash.Digests     // digests of a single file, one for each of Options.Hashes
 	BackupDir string           // the directory that keeps replaced files; "" if there is none
 	BackedUp  int64            // files in BackupDir that this run replaced
@@ -172,10 +179,13 @@ type TargetSummary struct {
 // data of the collector.
 func (t *target) summarize(at *collected) TargetSummary {
 	s := TargetSummary{
-		DestinationCounts: DestinationCounts{Counts: at.Counts, Copied: at.Copied, Present: at.present, Ignored: at.ignored, Verified: at.verified, Cached: at.cached},
+		DestinationCounts: DestinationCounts{Counts: at.Counts, Copied: at.Copied, Present: at.present, Ignored: at.ignored, Verified: at.verified, Cached: at.cached, Conflicts: at.conflicts, Failures: at.failures},
 		Path:              t.Given,
 		Created:           t.Created,
 		Left:              at.conflicting,
+		Flushed:           at.flushed,
+		ReadBack:          at.readBack,
+		ReadBytes:         t.Progress.ReadBack.Bytes.Load(),
 		Digests:           at.digests,
 	}
 	s.Lost = t.Lost()

@@ -8,6 +8,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -77,7 +78,7 @@ func (k *task) record(r *run, e event.Event) bool {
 	if !recorded {
 		return true
 	}
-	o := shard.Outcome{Kind: kind, Path: shard.Text(e.Path), Target: -1, Cause: shard.Text(e.Err.Error()), Hint: e.Hint, Next: e.Next}
+	o := shard.Outcome{Kind: kind, Path: shard.Text(e.Path), Target: -1, Cause: shard.Text(e.Err.Error()), Name: outcomes.CauseOf(e), Hint: e.Hint, Next: e.Next}
 	if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
 		o.Stage, o.Cause = string(f.Stage), shard.Text(f.Err.Error())
 	}
@@ -94,7 +95,7 @@ func (k *task) record(r *run, e event.Event) bool {
 
 // eventOf returns the event that a task has recorded.
 func (r *run) eventOf(o *shard.Outcome) event.Event {
-	e := event.Event{Path: string(o.Path), Err: errors.New(string(o.Cause)), Hint: o.Hint, Next: o.Next}
+	e := event.Event{Path: string(o.Path), Err: errors.New(string(o.Cause)), Cause: o.Name, Hint: o.Hint, Next: o.Next}
 	for kind, name := range recordedKinds {
 		if name == o.Kind {
 			e.Kind = kind

@@ -34,6 +34,7 @@ type Event struct {
 	Digests hash.Digests // digests of the content, one for each of engine.Options.Hashes; nil if they are unknown
 	Err     error        // Failed: *failure.FileError; Conflict, Warning, DestinationLost: the text
 	Hint    string       // Conflict: the overwrite policy that would replace the entry, "" if none would
+	Cause   string       // Failed, Mismatch, DestinationLost: the cause, as package outcome names it; "" if Err shows it
 	Next    string       // Conflict: the user's next step if Hint is ""; "" if it is to move the existing entry away
 }
 

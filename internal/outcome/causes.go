@@ -1,5 +1,6 @@
-// Package outcome says how a command ended, and what the user can do next. The summary, the HTML
-// report and the marker of an incomplete copy have the same text.
+// Package outcome has what all commands report when they end: causes, which decide the next step, and
+// rows of counts and facts. The summary, the JSON output, the HTML report and the marker of an incomplete
+// copy are made from them.
 package outcome
 
 import (
@@ -13,79 +14,109 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// Causes collects the reasons why a copy is not complete that decide the next step. The zero value has
-// none. The lists have each destination once.
-type Causes struct {
-	Full      []string // destinations without space, as the user named them
-	Lost      []string // destinations that were dropped for another reason
-	Differs   []string // destinations that returned other data when they were read back
-	Changed   bool     // the source does not match its own manifest, history or bag
-	Partial   bool     // the source is itself an unfinished copy
-	Forbidden bool     // the user may not read a file of the source
-	Damaged   bool     // the device of the source could not read a file
+// The causes, as the JSON output has them.
+const (
+	Full        = "full"        // a destination has no space
+	Lost        = "lost"        // a destination was dropped for another reason
+	Differs     = "differs"     // content differs: of a destination that was read back, of a tree that was checked
+	Missing     = "missing"     // a file that is listed does not exist
+	Changed     = "changed"     // the source does not match its own manifest, history or bag
+	Partial     = "partial"     // the source, or a tree that was checked, is itself an unfinished copy
+	Forbidden   = "forbidden"   // the user may not read a file of the source
+	Damaged     = "damaged"     // the device of the source could not read a file
+	Failed      = "failed"      // another failure; its text says more
+	Conflicts   = "conflicts"   // existing entries were left alone
+	Unfinished  = "unfinished"  // shards of a plan are not finished
+	Interrupted = "interrupted" // a signal stopped the command
+)
+
+// Cause is a reason why a command did not do everything, and the destination or directory that it
+// concerns; "" for the source, or for all.
+type Cause struct{ Name, Where string }
+
+// Causes has each cause once, in the order in which they were added.
+type Causes []Cause
+
+// Add adds a cause.
+func (c *Causes) Add(name, where string) {
+	if found := (Cause{name, where}); !slices.Contains(*c, found) {
+		*c = append(*c, found)
+	}
 }
 
-// Add adds the cause of an event, if it is a failure.
-func (c *Causes) Add(e event.Event) {
+// AddEvent adds the cause of an event, if it has one.
+func (c *Causes) AddEvent(e event.Event) {
+	if name := CauseOf(e); name != "" {
+		c.Add(name, e.Target)
+	}
+}
+
+// CauseOf returns the cause of an event, "" if it has none.
+func CauseOf(e event.Event) string {
 	stage := failure.Stage("")
 	if f, ok := errors.AsType[*failure.FileError](e.Err); ok {
 		stage = f.Stage
 	}
 	switch {
+	case e.Cause != "":
+		return e.Cause
+	case e.Kind == event.Conflict:
+		return Conflicts
 	case e.Kind == event.DestinationLost && fsys.NoSpace(e.Err):
-		addOnce(&c.Full, e.Target)
+		return Full
 	case e.Kind == event.DestinationLost:
-		addOnce(&c.Lost, e.Target)
+		return Lost
 	case e.Kind == event.Mismatch && stage == failure.StageCheck:
-		c.Partial = true
+		return Partial
 	case e.Kind == event.Mismatch && e.Target == "":
-		c.Changed = true
+		return Changed
 	case e.Kind == event.Mismatch:
-		addOnce(&c.Differs, e.Target)
-	case e.Kind == event.Failed && e.Target == "":
-		c.Forbidden = c.Forbidden || fsys.NotPermitted(e.Err)
-		c.Damaged = c.Damaged || fsys.DeviceFailed(e.Err)
+		return Differs
+	case e.Kind == event.Failed && e.Target == "" && fsys.NotPermitted(e.Err):
+		return Forbidden
+	case e.Kind == event.Failed && e.Target == "" && fsys.DeviceFailed(e.Err):
+		return Damaged
+	case e.Kind == event.Failed:
+		return Failed
 	}
+	return ""
 }
 
-func addOnce(names *[]string, name string) {
-	if !slices.Contains(*names, name) {
-		*names = append(*names, name)
+// of returns the quoted destinations of a cause.
+func (c *Causes) of(name string) (quoted []string) {
+	for _, cause := range *c {
+		if cause.Name == name {
+			quoted = append(quoted, quote.Name(cause.Where))
+		}
 	}
+	return quoted
 }
 
 // Next returns the next step: what removes the causes, and then again, the command that completes
 // the copy.
 func (c *Causes) Next(again string) string {
 	var steps []string
-	add := func(step string, names ...string) {
-		steps = append(steps, step+strings.Join(quote.Names(names), ", "))
-	}
-	if len(c.Full) > 0 {
-		add("make space at ", c.Full...)
-	}
-	if len(c.Lost) > 0 {
-		add("reconnect ", c.Lost...)
-		if len(c.Lost) == 1 {
-			add("check that it is mounted")
-		} else {
-			add("check that they are mounted")
+	for _, s := range []struct{ cause, step, mounted string }{
+		{Full, "make space at ", ""},
+		{Lost, "reconnect ", ", check that it is mounted"},
+		{Differs, "check the disk and the cable of ", ""},
+	} {
+		if names := c.of(s.cause); len(names) > 0 {
+			if len(names) > 1 {
+				s.mounted = strings.Replace(s.mounted, "it is", "they are", 1)
+			}
+			steps = append(steps, s.step+strings.Join(names, ", ")+s.mounted)
 		}
 	}
-	if len(c.Differs) > 0 {
-		add("check the disk and the cable of ", c.Differs...)
-	}
-	if c.Partial {
-		add("complete the source")
-	}
-	if c.Changed {
-		add("restore the files that do not match (or add --source-manifest=ignore)")
-	}
-	if c.Forbidden {
-		add("make the files of the source readable")
-	}
-	if c.Damaged {
-		add("check the disk and the cable of the source")
+	for _, s := range []struct{ cause, step string }{
+		{Partial, "complete the source"},
+		{Changed, "restore the files that do not match (or add --source-manifest=ignore)"},
+		{Forbidden, "make the files of the source readable"},
+		{Damaged, "check the disk and the cable of the source"},
+	} {
+		if len(c.of(s.cause)) > 0 {
+			steps = append(steps, s.step)
+		}
 	}
 	if len(steps) == 0 {
 		return again

@@ -36,7 +36,7 @@ func TestTheNextStepFollowsFromTheCause(t *testing.T) {
 	} {
 		var c Causes
 		for _, e := range events {
-			c.Add(e)
+			c.AddEvent(e)
 		}
 		require.Equal(t, want, c.Next(again))
 	}

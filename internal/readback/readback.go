@@ -16,6 +16,7 @@ import (
 	"context"
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -101,6 +102,8 @@ type Result struct {
 	Cached int64    // number of good files that perhaps were read from memory
 	Bad    []string // paths that no manifest may list
 	Gone   bool     // true if Report has returned true
+
+	Elapsed time.Duration // time until the last file of the tree was read
 }
 
 func (t *Result) count(n int64, cached bool) {
@@ -117,6 +120,13 @@ func Run(ctx context.Context, o *Options) []Result {
 	groups := r.groups()
 	// Each worker may have directories of each tree of its device open. The judge opens all trees.
 	limit := jobs.Directories((o.Workers*len(groups) + 1) * (len(o.Trees) + 1))
+	begun, ended := time.Now(), make([]atomic.Int64, len(o.Trees))
+	r.done = func(i int) {
+		if i != r.source {
+			o.Trees[i].Counters.Files.Add(1)
+			ended[i].Store(int64(time.Since(begun)))
+		}
+	}
 	judge := &judge{r.newWorker(limit)}
 	defer judge.close()
 	jobs.Run(ctx, &jobs.Options[job]{
@@ -141,6 +151,9 @@ func Run(ctx context.Context, o *Options) []Result {
 		},
 		Collect: judge.collect,
 	})
+	for i := range ended {
+		r.results[i].Elapsed = time.Duration(ended[i].Load())
+	}
 	return r.results
 }
 
@@ -152,6 +165,7 @@ type run struct {
 	linked  linkedDigests
 	results []Result      // only the judge uses them
 	gone    []atomic.Bool // places of which nothing is read any more
+	done    func(int)     // called after a file of a place was read
 }
 
 // groups returns the indexes of the trees, and of a source that is read completely, by device.

@@ -50,9 +50,7 @@ func (w *worker) do(j job) {
 			continue
 		}
 		w.read(j.entry, i)
-		if i != w.source {
-			w.Trees[i].Counters.Files.Add(1)
-		}
+		w.done(i)
 	}
 }
 

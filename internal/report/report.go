@@ -10,6 +10,8 @@ package report
 
 import (
 	"time"
+
+	"github.com/seed65876f4f/sealift/internal/outcome"
 )
 
 // Page is the content of a report.
@@ -19,8 +21,8 @@ type Page struct {
 	Begun   time.Time // time of the start; its zone is that of all times on the page
 	Verdict string    // one sentence; names in it are quoted
 	Good    bool      // true if the verdict is good
-	Job     []Fact
-	Totals  []Fact
+	Job     outcome.Rows
+	Totals  outcome.Rows
 	Trees   []Tree // trees, the source first
 	Samples *Samples
 	Shares  []Share // the places that the run waited for, the largest share first
@@ -37,21 +39,11 @@ type Page struct {
 	Elsewhere string
 }
 
-// Fact is one row of a list: a label and a text. With Key and Value, programs can compare a
-// number with the JSON output: Key is its path there, and Value its value there.
-type Fact struct {
-	Label, Text string
-	Key, Value  string   // texts for programs; both empty, or neither
-	Name        bool     // true if the text is a name or a digest
-	Words       []string // words of a command line, instead of Text; lines break between them
-	Bad         bool     // true if the text reports a problem
-}
-
 // Tree is the source or a destination.
 type Tree struct {
 	Role  string // a title: "Source"
 	Path  string
-	Facts []Fact
+	Facts outcome.Rows
 }
 
 // Share is the part of the time of a run in which it has waited for a place.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/seed65876f4f/sealift/internal/outcome"
 )
 
 // begun is when the runs of these tests begin.
@@ -28,9 +30,9 @@ func example(names ...string) *Page {
 	}
 	return &Page{
 		Command: "copy", Name: "report.html", Begun: begun, Verdict: "complete: 2 files at '/mnt/a'", Good: true,
-		Job:     []Fact{{Label: "program", Text: "sealift 1.0"}},
-		Totals:  []Fact{{Label: "files", Text: "2", Key: "counts.files", Value: "2"}},
-		Trees:   []Tree{{Role: "Source", Path: "/media/card", Facts: []Fact{{Label: "file system", Text: "exfat"}}}},
+		Job:     outcome.Rows{{Label: "program", Values: []outcome.Value{outcome.Text("sealift 1.0")}}},
+		Totals:  outcome.Rows{{Label: "files", Values: []outcome.Value{outcome.Number(2, "counts.files")}}},
+		Trees:   []Tree{{Role: "Source", Path: "/media/card", Facts: outcome.Rows{{Label: "file system", Values: []outcome.Value{outcome.Text("exfat")}}}}},
 		Samples: samples, Files: files, Problems: &Problems{},
 		Shares:  []Share{{"CPU", 0.75}, {"the destination", 0.2}},
 		Digests: []string{"sha256"}, AppendDigest: func(b []byte, _ int, d []byte) []byte { return hex.AppendEncode(b, d) },
@@ -56,7 +58,7 @@ func TestHostileNamesAreHarmless(t *testing.T) {
 	p.Name = `</style><script>alert(1)</script>" "` + "\u202e"
 	p.Verdict = hostile[0]
 	p.Trees[0].Path = hostile[1]
-	p.Trees[0].Facts[0].Text = hostile[2]
+	p.Trees[0].Facts[0].Values[0].Text = hostile[2]
 	p.Shares[0].Place = hostile[0]
 	for _, name := range hostile {
 		p.Problems.Add(Problem{Kind: "failure", Path: name, Target: name, Cause: name, Note: name})

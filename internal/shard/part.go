@@ -100,6 +100,7 @@ type Outcome struct {
 	Target int    `json:"target"` // index in Plan.Targets; -1 for the source, or for all
 	Stage  string `json:"stage"`
 	Cause  Text   `json:"cause"`
+	Name   string `json:"name,omitempty"` // the name of the cause in package outcome; "" for none
 	Hint   string `json:"hint,omitempty"`
 	Next   string `json:"next,omitempty"`
 }

@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/seed65876f4f/sealift/internal/manifest"
+	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
+	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/record"
+	"github.com/seed65876f4f/sealift/internal/sum"
+)
+
+// sumOutcome is the outcome of sum.
+type sumOutcome struct {
+	headJSON
+	verdict
+	Counts sum.Counts `json:"counts"`
+	amountJSON
+	Files    []sumFileJSON    `json:"files"`      // files with their digests; empty with --manifest
+	Manifest *sumManifestJSON `json:"manifest"`   // manifest; null if none was written
+	List     *listJSON        `json:"media_list"` // media hash list; null without --mhl=classic
+	History  *sumHistoryJSON  `json:"history"`    // history; null without --mhl
+	endJSON
+
+	s *sum.Summary
+}
+
+type sumFileJSON struct {
+	nameJSON
+	Bytes   int64        `json:"bytes"`
+	Digests []digestJSON `json:"digests"`
+}
+
+type digestJSON struct {
+	Algorithm string `json:"algorithm"`
+	Digest    string `json:"digest"`
+}
+
+type sumManifestJSON struct {
+	nameJSON
+	Lines   int    `json:"lines"`
+	Dropped int    `json:"dropped"` // lines of the previous manifest for files that are gone
+	SHA256  string `json:"sha256"`  // digest of the manifest file
+}
+
+// listJSON is a classic media hash list that this run has written.
+type listJSON struct {
+	nameJSON
+	Files  int    `json:"files"`  // number of files that it lists
+	SHA256 string `json:"sha256"` // digest of the list
+}
+
+type sumHistoryJSON struct {
+	Mismatches  int64            `json:"mismatches"`
+	Missing     int64            `json:"missing"`
+	Renamed     int              `json:"renamed"`
+	Ignored     int64            `json:"ignored"`
+	Generations []generationJSON `json:"generations"`
+}
+
+// generationJSON is a generation of an ASC MHL history that this run has written.
+type generationJSON struct {
+	nameJSON
+	Files  int    `json:"files"`  // number of files that it lists
+	SHA256 string `json:"sha256"` // digest of the file
+}
+
+// newSumOutcome returns the outcome of a run. It sorts listed.
+func newSumOutcome(o *sum.Options, s *sum.Summary, r *reporter, listed []manifest.Entry, result outcome) *sumOutcome {
+	d := &sumOutcome{headJSON: r.head(), Counts: s.Counts, amountJSON: newAmountJSON(s.Bytes, s.Elapsed), Files: []sumFileJSON{}, endJSON: r.ending(result), s: s}
+	d.Counts.Errors, _ = r.counts()
+	if s.Manifest != "" {
+		d.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}
+	}
+	if s.List != nil {
+		d.List = &listJSON{newNameJSON(s.List.Path), s.List.Lines, s.List.SHA256}
+	}
+	if o.MHL != nil {
+		d.History = &sumHistoryJSON{s.Mismatches, s.Missing, s.Renamed, s.Ignored, []generationJSON{}}
+		for _, w := range s.Generations {
+			d.History.Generations = append(d.History.Generations, generationJSON{newNameJSON(w.Path), w.Files, w.SHA256})
+		}
+	}
+	slices.SortFunc(listed, func(a, b manifest.Entry) int { return strings.Compare(a.Path, b.Path) })
+	for _, e := range listed {
+		d.Files = append(d.Files, sumFileJSON{newNameJSON(e.Path), e.Size, digestsJSON(o.Hashes, e.Digests)})
+	}
+	d.verdict = r.verdict(words{"complete", "complete: " + plural(s.Files, "file") + " hashed"}, words{"not_complete", "NOT COMPLETE"})
+	d.addCount(s.Mismatches, "mismatch")
+	d.addCountOf(s.Missing, "entry", " missing")
+	d.addCount(d.Counts.Errors, "error")
+	d.close(result, r.where)
+	return d
+}
+
+// logged implements document.
+func (d *sumOutcome) logged() []any {
+	return []any{"verdict", d.Name, "files", d.Counts.Files, "bytes", d.Bytes, "errors", d.Counts.Errors, "elapsed", d.s.Elapsed}
+}
+
+// summary implements document.
+func (d *sumOutcome) summary() summary {
+	s, n := summary{verdict: &d.verdict, elapsed: d.s.Elapsed}, &d.Counts
+	rows := &s.rows
+	rows.Add("hashed", outcomes.Plural(n.Files, "file", "counts.files"))
+	rows.Add("size", d.amount()...)
+	if h := d.History; h != nil {
+		rows.Problem("mismatches", outcomes.Number(h.Mismatches, "history.mismatches").Some())
+		rows.Problem("missing", outcomes.Number(h.Missing, "history.missing").Some())
+		rows.Add("renamed", outcomes.Number(int64(h.Renamed), "history.renamed").Some())
+		rows.Add("ignored", outcomes.Number(h.Ignored, "history.ignored").Some())
+	}
+	rows.Add("warnings", outcomes.Number(n.Warnings, "counts.warnings").Some())
+	rows.Problem("errors", outcomes.Number(n.Errors, "counts.errors").Some())
+	rows.Add("left out", outcomes.Plural(n.LeftOut, "entry", "counts.left_out").Some().With(", by filters"))
+	rows.Add("cached", outcomes.Plural(n.Cached, "file", "counts.hashed_through_cache").Some().With(", perhaps read from memory and not from the device"))
+	if m := d.Manifest; m != nil {
+		addManifest(rows, record.Written{Path: d.s.Manifest, Lines: m.Lines, Dropped: m.Dropped}, "manifest.lines")
+		rows.Add("its sha256", outcomes.Name(m.SHA256))
+	}
+	if l := d.s.List; l != nil {
+		addManifest(rows, *l, "media_list.files")
+		rows.Add("its sha256", outcomes.Name(l.SHA256))
+	}
+	for i, g := range d.s.Generations {
+		rows.Add("generation", outcomes.Name(quote.Name(g.Path)), outcomes.Plural(int64(g.Files), "file", fmt.Sprintf("history.generations.%d.files", i)))
+	}
+	return s
+}
