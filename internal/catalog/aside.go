@@ -31,20 +31,28 @@ func wasName(name string) string {
 }
 
 // BeforeChange implements record.Book. If an own manifest lists the name, BeforeChange first moves
-// all manifests aside.
+// all manifests aside that may list more than one file, and those beside the file.
 func (m *manifests) BeforeChange(file string) error {
-	find := m.others.find
 	if m.File != "" {
-		find = m.others.removeLines
-	}
-	if err := find(); err != nil {
+		if err := m.others.beforeSingle(); err != nil {
+			return err
+		}
+	} else if err := m.others.find(); err != nil {
 		return err
 	}
-	listed := func(l *list) bool { return l.prev != nil && l.prev.index.MayList(file) }
-	if slices.ContainsFunc(m.lists, listed) || slices.ContainsFunc(m.others.found, listed) {
-		return m.BeforeChanges()
+	sidecars, err := m.others.findSidecars(file)
+	if err != nil {
+		return err
 	}
-	return nil
+	lists := func(l *list) bool {
+		return l.lists(file) || slices.ContainsFunc(sidecars, func(s *list) bool { return l.lists(s.path) })
+	}
+	if slices.ContainsFunc(m.lists, lists) || slices.ContainsFunc(m.others.found, lists) {
+		if err := m.BeforeChanges(); err != nil {
+			return err
+		}
+	}
+	return m.others.moveSidecars(sidecars)
 }
 
 // BeforeChanges implements record.Book. It renames the own manifests, so that none of them has its
@@ -140,7 +148,8 @@ func (m *manifests) moveBack(prev *existing) error {
 // NeedsJournal implements record.Book. It reports whether a manifest is aside. The journal shows
 // which lines of that manifest are still right.
 func (m *manifests) NeedsJournal() bool {
-	return slices.ContainsFunc(append(slices.Clip(m.lists), m.others.found...), func(l *list) bool { return l.prev != nil && l.prev.aside })
+	all := slices.AppendSeq(append(slices.Clip(m.lists), m.others.found...), maps.Values(m.others.sidecars.moved))
+	return slices.ContainsFunc(all, func(l *list) bool { return l.prev != nil && l.prev.aside })
 }
 
 // MoveBack renames the manifests at root that an unfinished run has moved aside back to their

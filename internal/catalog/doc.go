@@ -6,8 +6,9 @@
 // The rules are those of docs/manifest.md:
 //
 //  1. Sealift changes only its own manifests (existing.go). Those of other hashes lose the lines
-//     of files that a run replaces (others.go). Other manifests are never changed; a
-//     warning says how many of their lines a run has made out of date (stale.go).
+//     of files that a run replaces (others.go), and those beside these files are removed
+//     (sidecars.go). Other manifests are never changed; a warning says how many of their lines
+//     a run has made out of date (stale.go).
 //  2. There are two names, SHA256SUMS and sealift.sha256. Which one is used follows from the
 //     entries of the source and the destination, before anything is written (tree.go).
 //  3. Only an own manifest is replaced.

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
@@ -81,8 +80,7 @@ func TestFormOfEachHash(t *testing.T) {
 	})
 }
 
-// TestOthersOfEachHash is rule 1. A manifest beside a file is own only for a copy of that file with
-// that hash.
+// TestOthersOfEachHash is rule 1, for manifests of a tree and beside a file, and a copy of the tree and of the file.
 func TestOthersOfEachHash(t *testing.T) {
 	eachHash(t, func(t *testing.T, a hash.Algorithm, extension string) {
 		this := hash.SHA256
@@ -101,7 +99,7 @@ func TestOthersOfEachHash(t *testing.T) {
 			if _, err := c.Write(); err != nil {
 				t.Fatal(err)
 			}
-			if stale := c.Stale(); !slices.Equal(stale, []string{beside + " 1"}) {
+			if stale := c.Stale(); len(stale) > 0 {
 				t.Errorf("file %q: %q are out of date", file, stale)
 			}
 			after := read(t, p.dest)
@@ -110,7 +108,7 @@ func TestOthersOfEachHash(t *testing.T) {
 					t.Errorf("file %q: %s holds %q", file, name, after[name])
 				}
 			}
-			if after[beside] != dest[beside] {
+			if _, exists := after[beside]; exists {
 				t.Errorf("file %q: %s holds %q", file, beside, after[beside])
 			}
 		}

@@ -86,7 +86,9 @@ type manifests struct {
 	lists        []*list    // one for each hash
 	near         neighbours // in the root of the destination
 	nearSource   neighbours // in that of the source; nil for a single file
+	beside       neighbours // in the root of the destination: possible manifests beside one file, sorted
 	guarded      []string   // own manifests of other runs, with the paths of other files of the source
+	ofSource     []string   // own manifests of other runs, equal to these files of the source, which they describe
 	homes        []*fsys.Dir
 	leftover     []*existing // aside, and replaced by a killed run; finish removes them
 	others       others
@@ -114,8 +116,15 @@ type list struct {
 	path      string // of the manifest, relative to the destination
 	prev      *existing
 	given     []byte // the digest of a single file in the existing manifest beside it, of any form
-	changes   bool   // of an other manifest: it loses lines; see others.judge
+	changes   bool   // its content is going to change, see others.change
+
+	// The manifest that exists with the same content, see manifests.compare; digest is "" if there is none.
+	counts manifest.Counts
+	digest string
 }
+
+// lists reports whether the existing manifest lists a path.
+func (l *list) lists(file string) bool { return l.prev != nil && l.prev.index.MayList(file) }
 
 // Claim implements record.Book. No run copies the source's own manifest to the path of a
 // manifest of this run, or to that of another manifest that the run keeps.
@@ -192,33 +201,47 @@ func (m *manifests) finish(end record.End, stays func(*list) (bool, error)) (wri
 	if end.Err != nil {
 		return nil, end.Err
 	}
-	if err := m.others.judge(); err != nil {
-		return nil, err
-	}
+	var lists []*list
 	for _, l := range m.lists {
 		if stay, err := stays(l); err != nil {
-			return written, err
+			return nil, err
 		} else if stay {
 			continue
 		}
+		if err := m.compare(l); err != nil {
+			return nil, m.aboutOutside(err)
+		}
+		lists = append(lists, l)
+	}
+	if m.File == "" {
+		if err := m.others.judge(); err != nil {
+			return nil, err
+		}
+		if err := m.others.writeBack(); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range lists {
 		w, err := m.write(l)
 		if err != nil {
-			if m.Outside != "" {
-				err = fmt.Errorf("%s: %w", quoteName(m.Outside), err)
-			}
-			return written, err
+			return written, m.aboutOutside(err)
 		}
 		if w.Lines > 0 || w.Dropped > 0 {
 			written = append(written, w)
 		}
 	}
-	if err := m.others.writeBack(); err != nil {
-		return written, err
-	}
 	if err := m.removeAsides(); err != nil {
 		return written, err
 	}
 	return written, m.readError
+}
+
+// aboutOutside names the manifest outside the destination in an error.
+func (m *manifests) aboutOutside(err error) error {
+	if m.Outside != "" {
+		err = fmt.Errorf("%s: %w", quoteName(m.Outside), err)
+	}
+	return err
 }
 
 // compose writes the lines of one manifest: those of this run, and those of earlier ones by
@@ -240,13 +263,10 @@ func (m *manifests) compose(l *list, w io.Writer) (manifest.Counts, error) {
 
 // keep applies rule 5 to the line of a path that the run did not touch.
 func (m *manifests) keep(l *list, finder *fsys.Finder, file string, digest []byte) ([]byte, error) {
-	if m.isLost(file) {
+	if m.isLost(file) || m.changes.replaced.Has(file) {
 		return nil, nil
 	}
-	if other := m.others.aside(file); other != nil {
-		if other.changes {
-			return nil, nil
-		}
+	if m.others.isAside(file) { // and its name leads to no file now
 		return digest, nil
 	}
 	info, err := finder.Lstat(file)
@@ -279,12 +299,34 @@ func (m *manifests) keep(l *list, finder *fsys.Finder, file string, digest []byt
 	return digest, nil
 }
 
+// compare finds out whether the manifest exists with the content that it gets. If it is aside, it only
+// needs its name again.
+func (m *manifests) compare(l *list) error {
+	if err := m.checkMarked(l); err != nil {
+		return err
+	}
+	compose := func(w io.Writer) (manifest.Counts, error) { return m.compose(l, w) }
+	var n manifest.Counts
+	var digest string
+	var err error
+	if l.prev != nil && l.prev.aside {
+		n, digest, err = equals(l.prev.file, l.prev.info.Size, compose)
+	} else {
+		n, digest, err = m.equalsPresent(l, compose)
+	}
+	if n.Lines > 0 {
+		l.counts, l.digest = n, digest
+	}
+	return err
+}
+
 // write writes the manifest under its name.
 func (m *manifests) write(l *list) (record.Written, error) {
 	file := cmp.Or(m.Outside, l.path)
 	w := record.Written{Path: m.shown(file), Algorithm: string(l.algorithm)}
-	if err := m.checkMarked(l); err != nil {
-		return w, err
+	if l.digest != "" && !l.changes {
+		w.Count(l.counts, l.digest)
+		return w, m.created(w, m.moveBack(l.prev))
 	}
 	compose := func(w io.Writer) (manifest.Counts, error) { return m.compose(l, w) }
 	home, name, err := m.openDirOf(file, false)
@@ -304,32 +346,24 @@ func (m *manifests) write(l *list) (record.Written, error) {
 	if home != m.Root {
 		defer home.Close()
 	}
-	n, digest, err := m.equalsPresent(l, file, home, name, compose)
-	if err != nil {
-		return w, err
-	}
-	if digest != "" && n.Lines > 0 {
-		w.Count(n, digest)
-		return w, nil
-	}
 	before, err := home.Stat()
 	if err != nil {
 		return w, err
 	}
-	if err := m.others.beforeManifest(l); err != nil {
-		return w, err
+	if m.File != "" && m.Outside == "" && l.prev != nil {
+		if err := m.others.removeLines(l.path); err != nil {
+			return w, err
+		}
 	}
 	r := replacement{home: home, name: name, like: l.prev, durable: m.Durable, compose: compose}
 	if l.prev != nil && !l.prev.aside {
 		r.replaces = l.prev
 	}
-	n, digest, err = r.write()
+	n, digest, err := r.write()
 	w.Count(n, digest)
 	switch {
-	case errors.Is(err, errCreated):
-		return w, fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
 	case err != nil:
-		return w, err
+		return w, m.created(w, err)
 	case n.Lines > 0:
 		return w, m.settleHome(home, before)
 	case r.replaces != nil && m.Outside == "": // an outside manifest may belong to other copies, too
@@ -338,9 +372,26 @@ func (m *manifests) write(l *list) (record.Written, error) {
 	return w, nil
 }
 
+// created replaces the error of a name that exists now by one that names the manifest.
+func (m *manifests) created(w record.Written, err error) error {
+	if errors.Is(err, errCreated) || errors.Is(err, fs.ErrExist) {
+		err = fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
+	}
+	return err
+}
+
 // equalsPresent compares the manifest with the file that has its name already. If they are equal, it returns the digest as equals does, otherwise "".
-func (m *manifests) equalsPresent(l *list, file string, home *fsys.Dir, name string, compose composer) (n manifest.Counts, digest string, err error) {
-	present, info, err := home.OpenRegular(name)
+func (m *manifests) equalsPresent(l *list, compose composer) (n manifest.Counts, digest string, err error) {
+	file := cmp.Or(m.Outside, l.path)
+	home, name, err := m.openDirOf(file, false)
+	if err == nil && home != m.Root {
+		defer home.Close()
+	}
+	var present *fsys.File
+	var info fsys.Info
+	if err == nil {
+		present, info, err = home.OpenRegular(name)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return n, "", nil
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/hash"
 )
 
 // neighbours are the entries of a directory that concern the names of manifests. They have one of
@@ -16,6 +17,13 @@ type neighbours []string
 // neighboursOf lists a directory once. A directory that only its owner may list has none, because
 // files can be opened by their names there.
 func neighboursOf(dir *fsys.Dir, names ...string) (found neighbours, err error) {
+	found, _, err = listNeighbours(dir, names, false)
+	return found, err
+}
+
+// listNeighbours also lists, if beside is true, the entries with an extension of manifests beside one file,
+// perhaps with a dot and more after it. It sorts them.
+func listNeighbours(dir *fsys.Dir, names []string, beside bool) (found, sidecars neighbours, err error) {
 	err = dir.Each(func(entry []byte, _ uint64, _ fsys.Kind) bool {
 		for _, name := range names {
 			if isStem(string(entry), name) {
@@ -23,12 +31,29 @@ func neighboursOf(dir *fsys.Dir, names ...string) (found neighbours, err error) 
 				break
 			}
 		}
+		if beside && hasExtension(string(entry)) {
+			sidecars = append(sidecars, string(entry))
+		}
 		return true
 	})
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, nil
+		return nil, nil, nil
 	}
-	return found, err
+	slices.Sort(sidecars)
+	return found, sidecars, err
+}
+
+// hasExtension reports whether a part of a name after a dot is the extension of manifests.
+func hasExtension(name string) bool {
+	_, rest, more := strings.Cut(name, ".")
+	for more {
+		var part string
+		part, rest, more = strings.Cut(rest, ".")
+		if hash.Algorithm(part).Extension() != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // contain reports whether an entry has the name, in any case.

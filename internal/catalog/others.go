@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -15,32 +17,38 @@ import (
 )
 
 // others are the own manifests in the root of the destination that are not this run's. By rule 1,
-// they lose the lines of files that the run replaces.
+// they lose the lines of files that the run replaces, and of manifests that change.
 type others struct {
 	*manifests
-	found []*list
-	once  onceError // finding them
+	found    []*list   // with names of rule 2; for a single file, also those beside it
+	once     onceError // finding them
+	sidecars struct {
+		sync.Mutex
+		moved map[string]*list // those beside one file that are aside, by their paths
+	}
+	order []*list // own manifests that change, each one after those that list it
 }
 
-// find opens the other manifests, once. It leaves out one that is equal to a file of the source,
-// because it describes the source.
+// find opens the other manifests, once. It leaves out those that describe the source. The source may be
+// closed.
 func (x *others) find() error { return x.once.do(x.open) }
 
 func (x *others) open() error {
 	if x.Root == nil {
 		return nil
 	}
+	if err := x.openMoved(); err != nil {
+		return err
+	}
 	return x.each(func(name string, a hash.Algorithm) error {
+		if slices.Contains(x.ofSource, name) {
+			return nil
+		}
 		o, err := x.openOne(name, a)
-		if o == nil || err != nil {
-			return err
+		if o != nil && err == nil {
+			x.found = append(x.found, &list{algorithm: a, path: name, prev: o})
 		}
-		if equal, err := x.equalsSource(o); equal || err != nil {
-			o.close()
-			return err
-		}
-		x.found = append(x.found, &list{algorithm: a, path: name, prev: o})
-		return nil
+		return err
 	})
 }
 
@@ -116,18 +124,29 @@ func (x *others) equalsSource(o *existing) (bool, error) {
 	return digest != "", nil
 }
 
-// aside returns the other manifest of a path if it is aside, otherwise nil.
-func (x *others) aside(file string) *list {
-	if i := slices.IndexFunc(x.found, func(l *list) bool { return l.path == file && l.prev.aside }); i >= 0 {
-		return x.found[i]
+// isAside reports whether an other manifest with this path is aside.
+func (x *others) isAside(file string) bool {
+	l := x.sidecars.moved[file]
+	if l == nil {
+		if i := slices.IndexFunc(x.found, func(l *list) bool { return l.path == file }); i >= 0 {
+			l = x.found[i]
+		}
 	}
-	return nil
+	return l != nil && l.prev.aside
 }
 
-// judge finds out which of the other own manifests that are aside will change. Manifests of this
-// run that list one of them need to know that, because its name leads to no file now.
+// judge finds out which own manifests change. These are the ones of this run with other content, and the
+// others that list a replaced file. Each manifest that lists one of them changes, too.
 func (x *others) judge() error {
-	if len(x.Asides) > 0 && x.File == "" {
+	var changed []*list
+	if x.Outside == "" {
+		for _, l := range x.lists {
+			if l.prev != nil && l.digest == "" {
+				changed = append(changed, l)
+			}
+		}
+	}
+	if len(x.Asides) > 0 || len(changed) > 0 {
 		if err := x.find(); err != nil {
 			return err
 		}
@@ -135,50 +154,95 @@ func (x *others) judge() error {
 	finder := fsys.NewFinder(x.Root, 64)
 	defer finder.Close()
 	for _, l := range x.found {
-		if l.prev.aside {
-			n, err := x.composeOne(finder, l)(io.Discard)
-			if err != nil {
-				return fmt.Errorf("%s: %w", quoteName(l.path), err)
-			}
-			l.changes = n.Dropped > 0
+		if !l.prev.aside {
+			continue
+		}
+		n, err := x.composeOne(finder, l)(io.Discard)
+		if err != nil {
+			return fmt.Errorf("%s: %w", quoteName(l.path), err)
+		}
+		if n.Dropped > 0 {
+			changed = append(changed, l)
 		}
 	}
+	for _, l := range x.sidecars.moved {
+		file, _ := besideOf(l)
+		replaced, err := x.isReplaced(finder, l, file, l.given)
+		if err != nil {
+			return fmt.Errorf("%s: %w", quoteName(l.path), err)
+		}
+		if replaced {
+			changed = append(changed, l)
+		}
+	}
+	for _, l := range changed {
+		if err := x.change(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change records that an own manifest changes, and that those change that list it. Only now it is known,
+// so they are moved aside.
+func (x *others) change(l *list) error {
+	if l.changes {
+		return nil
+	}
+	l.changes = true
+	x.changes.replaced.Add(l.path)
+	all := x.found
+	if x.Outside == "" && x.File == "" {
+		all = append(slices.Clip(x.lists), all...)
+	}
+	for _, other := range all {
+		if other.changes || !other.lists(l.path) {
+			continue
+		}
+		if x.File == "" {
+			if err := x.moveAside(other.prev); err != nil {
+				return err
+			}
+		}
+		if err := x.change(other); err != nil {
+			return err
+		}
+	}
+	x.order = append(x.order, l)
 	return nil
 }
 
 // writeBack gives the other own manifests that are aside their names again, without the lines of
-// files that this run or an unfinished one has replaced.
+// files that this run or an unfinished one has replaced. A manifest that changes comes after those that list it,
+// so after a kill, the next run finds no other one with a line of it.
 func (x *others) writeBack() error {
-	for _, l := range x.found {
-		if l.prev.aside {
-			if err := x.withoutReplaced(l); err != nil {
-				return fmt.Errorf("%s: %w", quoteName(l.path), err)
-			}
+	moved := slices.Collect(maps.Values(x.sidecars.moved))
+	for _, l := range slices.Concat(x.order, x.found, moved) {
+		if l.prev == nil || !l.prev.aside || slices.Contains(x.lists, l) {
+			continue
+		}
+		if err := x.writeBackOne(l); err != nil {
+			return fmt.Errorf("%s: %w", quoteName(l.path), err)
 		}
 	}
 	return nil
 }
 
-// withoutReplaced writes a manifest without the lines of files that were replaced. A manifest that would not
-// change only gets its name again.
-func (x *others) withoutReplaced(l *list) error {
-	finder := fsys.NewFinder(x.Root, 64)
-	defer finder.Close()
-	compose := x.composeOne(finder, l)
-	n, err := compose(io.Discard)
-	if err != nil {
-		return err
-	}
-	if n.Dropped == 0 {
+func (x *others) writeBackOne(l *list) error {
+	if !l.changes {
 		return x.moveBack(l.prev)
 	}
-	r := replacement{home: l.prev.home, name: l.path, like: l.prev, durable: x.Durable, compose: compose}
-	if _, _, err := r.write(); err != nil {
-		return err
-	}
-	if x.Durable {
-		if err := l.prev.home.Sync(); err != nil {
+	if _, beside := besideOf(l); !beside { // otherwise it has no line left
+		finder := fsys.NewFinder(x.Root, 64)
+		defer finder.Close()
+		r := replacement{home: l.prev.home, name: l.path, like: l.prev, durable: x.Durable, compose: x.composeOne(finder, l)}
+		if _, _, err := r.write(); err != nil {
 			return err
+		}
+		if x.Durable {
+			if err := l.prev.home.Sync(); err != nil {
+				return err
+			}
 		}
 	}
 	return x.removeAside(l.prev)
@@ -187,15 +251,22 @@ func (x *others) withoutReplaced(l *list) error {
 // composeOne returns the composer of an own manifest that is not this run's.
 func (x *others) composeOne(finder *fsys.Finder, l *list) composer {
 	return x.composeKept(l, func(file string, digest []byte) ([]byte, error) {
-		replaced, err := x.changes.replaced.Has(file) || x.isLost(file), error(nil)
-		if !replaced && l.prev.killed {
-			replaced, err = x.wasReplaced(finder, l, file, digest)
-		}
-		if replaced {
+		if replaced, err := x.isReplaced(finder, l, file, digest); replaced || err != nil {
 			return nil, err
 		}
-		return digest, err
+		return digest, nil
 	})
+}
+
+// isReplaced reports whether this run or an unfinished one has replaced a file that l lists with a digest.
+func (x *others) isReplaced(finder *fsys.Finder, l *list, file string, digest []byte) (bool, error) {
+	if x.changes.replaced.Has(file) || x.isLost(file) {
+		return true, nil
+	}
+	if !l.prev.killed {
+		return false, nil
+	}
+	return x.wasReplaced(finder, l, file, digest)
 }
 
 // wasReplaced reports whether an unfinished run may have changed a file that the manifest l lists, and
@@ -226,21 +297,26 @@ func (x *others) composeKept(l *list, keep func(string, []byte) ([]byte, error))
 	}
 }
 
-// removeLines removes the line of the single file that the run replaces from all own manifests in
-// the root of the destination that are not this run's. Several runs can do so at the same time, so
-// they take turns, and no manifest is aside.
-func (x *others) removeLines() error {
+// beforeSingle is BeforeChange for the others of a single file.
+func (x *others) beforeSingle() error {
 	if _, err := x.Root.Lstat(x.File); err != nil { // nothing is replaced
 		if fsys.NoSuchFile(err) {
 			err = nil
 		}
 		return err
 	}
+	return x.removeLines(x.File)
+}
+
+// removeLines removes the line of a file that the run replaces from all own manifests in the root of the
+// destination that are not this run's. The file is the single one or the manifest beside it. Several runs
+// can do so at the same time, so they take turns, and no manifest is aside.
+func (x *others) removeLines(file string) error {
 	if err := x.findNeighbours(); err != nil {
 		return err
 	}
-	lists := func(l *list) bool { return l.prev.index.MayList(x.File) }
-	if err := x.open(); err != nil || !slices.ContainsFunc(x.found, lists) {
+	lists := func(l *list) bool { return l.lists(file) }
+	if err := x.openFor(file); err != nil || !slices.ContainsFunc(x.found, lists) {
 		x.close()
 		return err
 	}
@@ -251,15 +327,19 @@ func (x *others) removeLines() error {
 	}
 	defer unlock()
 	defer x.close()
-	if err := x.open(); err != nil {
+	if err := x.openFor(file); err != nil {
 		return err
 	}
 	for _, l := range x.found {
-		if !lists(l) {
-			continue
+		if lists(l) {
+			if err := x.change(l); err != nil {
+				return err
+			}
 		}
-		keep := func(file string, digest []byte) ([]byte, error) {
-			if file == x.File {
+	}
+	for _, l := range x.order {
+		keep := func(path string, digest []byte) ([]byte, error) {
+			if path == file || slices.ContainsFunc(x.order, func(changed *list) bool { return changed.path == path }) {
 				return nil, nil
 			}
 			return digest, nil
@@ -276,28 +356,19 @@ func (x *others) removeLines() error {
 	return nil
 }
 
+// openFor opens the others that may list the single file, or the manifest beside it.
+func (x *others) openFor(file string) error {
+	if err := x.open(); err != nil {
+		return err
+	}
+	sidecars, err := x.openSidecars(file)
+	x.found = append(x.found, sidecars...)
+	return err
+}
+
 func (x *others) close() {
 	for _, l := range x.found {
 		l.prev.close()
 	}
-	x.found = nil
-}
-
-// beforeManifest is BeforeChange for a manifest of this run, which another manifest may list.
-func (x *others) beforeManifest(l *list) error {
-	if x.Outside != "" || x.File != "" {
-		return nil
-	}
-	if err := x.find(); err != nil {
-		return err
-	}
-	x.changes.replaced.Add(l.path)
-	for _, other := range x.found {
-		if other.prev.index.MayList(l.path) {
-			if err := x.moveAside(other.prev); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	x.found, x.order = nil, nil
 }

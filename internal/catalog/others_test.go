@@ -55,9 +55,54 @@ func TestOtherManifests(t *testing.T) {
 			dest:  files{"SHA256SUMS": sha("a", "old"), "SHA512SUMS": sums(hash.SHA512, "SHA256SUMS", "x", "c", "c")},
 			after: files{"SHA256SUMS": renewed, "SHA512SUMS": sums(hash.SHA512, "c", "c")},
 		},
+		"one that others list changes those, too": {
+			dest: with(old, files{
+				"BLAKE3SUMS": sums(hash.BLAKE3, "a", "old", "c", "c"), "MD5SUMS": sums(hash.MD5, "BLAKE3SUMS", "x", "d", "d"),
+				"SHA512SUMS": sums(hash.SHA512, "MD5SUMS", "x"), "sealift.sha512": sums(hash.SHA512, "d", "d"),
+			}),
+			after: files{
+				"SHA256SUMS": renewed, "BLAKE3SUMS": sums(hash.BLAKE3, "c", "c"), "MD5SUMS": sums(hash.MD5, "d", "d"), "SHA512SUMS": "",
+			},
+		},
+		"also this run's, and those that list this run's": {
+			dest: with(old, files{
+				"BLAKE3SUMS": sums(hash.BLAKE3, "b", "old", "c", "c"), "SHA256SUMS": sha("BLAKE3SUMS", "x", "c", "c"), "MD5SUMS": sums(hash.MD5, "SHA256SUMS", "x", "d", "d"),
+			}),
+			after: files{"SHA256SUMS": renewed, "BLAKE3SUMS": sums(hash.BLAKE3, "c", "c"), "MD5SUMS": sums(hash.MD5, "d", "d")},
+		},
+		"lines of manifests that do not change stay": {
+			dest: with(old, files{
+				"BLAKE3SUMS": sums(hash.BLAKE3, "c", "c"), "MD5SUMS": sums(hash.MD5, "BLAKE3SUMS", "x", "a", "old"), "SHA512SUMS": sums(hash.SHA512, "BLAKE3SUMS", "x"),
+			}),
+			after: files{"SHA256SUMS": renewed, "MD5SUMS": sums(hash.MD5, "BLAKE3SUMS", "x")},
+		},
+		"one beside a file that is replaced is removed": {
+			dest:  with(old, files{"a.md5": sums(hash.MD5, "a", "old"), "a.sha256": sha("a", "old")}),
+			after: files{"SHA256SUMS": renewed, "a.md5": "", "a.sha256": ""},
+		},
+		"with the line of it in others": {
+			dest:  with(old, files{"a.md5": sums(hash.MD5, "a", "old"), "BLAKE3SUMS": sums(hash.BLAKE3, "a.md5", "x", "c", "c")}),
+			after: files{"SHA256SUMS": renewed, "a.md5": "", "BLAKE3SUMS": sums(hash.BLAKE3, "c", "c")},
+		},
+		"not beside a file that is left": {
+			dest: with(old, files{"b.md5": sums(hash.MD5, "b", "old")}), leave: "b", after: files{"b": "old", "SHA256SUMS": sha("a", "new")},
+		},
+		"nor one that does not match the file": {
+			dest: with(old, files{"a.md5": sums(hash.MD5, "a", "x")}), want: []string{"a.md5 1"}, after: files{"SHA256SUMS": renewed},
+		},
+		"nor a signed one": {
+			dest: with(old, files{"a.md5": sums(hash.MD5, "a", "old"), "a.md5.asc": "x"}), want: []string{"a.md5 1"}, after: files{"SHA256SUMS": renewed},
+		},
+		"nor one that lists another file, too": {
+			dest: with(old, files{"a.md5": sums(hash.MD5, "a", "old", "b", "old")}), want: []string{"a.md5 2"}, after: files{"SHA256SUMS": renewed},
+		},
+		"nor one that the source has": {
+			source: files{"a.md5": sums(hash.MD5, "a", "new")}, dest: with(old, files{"a.md5": sums(hash.MD5, "a", "old")}),
+			after: files{"SHA256SUMS": sha("a", "new", "a.md5", sums(hash.MD5, "a", "new"), "b", "new")},
+		},
 		"a line that says what the file is now is right": {dest: with(old, files{"x.sha256": sha("a", "new", "b", "old")}), want: []string{"x.sha256 1"}, after: files{"SHA256SUMS": renewed}},
 		"several are in the order of their names": {
-			dest: with(old, files{"z.sha256": sha("a", "old"), "a.md5": sums(hash.MD5, "a", "old")}), want: []string{"a.md5 1", "z.sha256 1"}, after: files{"SHA256SUMS": renewed},
+			dest: with(old, files{"z.sha256": sha("a", "old"), "b.md5": sums(hash.MD5, "a", "old")}), want: []string{"b.md5 1", "z.sha256 1"}, after: files{"SHA256SUMS": renewed},
 		},
 		"the names of other tools count, and paths with ./": {dest: with(old, files{"shasum.2020.txt": "#\n" + sha("./a", "old")}), want: []string{"shasum.2020.txt 1"}, after: files{"SHA256SUMS": renewed}},
 		"an AppleDouble file is none": {

@@ -136,9 +136,14 @@ func (s *Single) matchesBeside(l *list) (bool, error) {
 	if err != nil {
 		return false, ignoreTaken(err)
 	}
-	finder := fsys.NewFinder(s.Root, 1)
+	return l.matches(s.Root, s.File)
+}
+
+// matches reports whether the regular file that exists beside a manifest in root has the digest in it.
+func (l *list) matches(root *fsys.Dir, file string) (bool, error) {
+	finder := fsys.NewFinder(root, 1)
 	defer finder.Close()
-	now, err := digestOf(finder, s.File, l.algorithm)
+	now, err := digestOf(finder, file, l.algorithm)
 	if fsys.NoSuchFile(err) || errors.As(err, new(*fsys.KindError)) {
 		return false, nil
 	}

@@ -54,6 +54,18 @@ func TestManifestOfOneFile(t *testing.T) {
 			dest: files{"a": "old", "b": "b", "SHA256SUMS": sha("a", "old", "b", "b")}, want: copied,
 			beside: files{"b": "b", "SHA256SUMS": sha("b", "b"), "a.sha256": list("new")},
 		},
+		"so do those beside the file": {
+			dest:   files{"a": "old", "a.md5": sums(hash.MD5, "a", "old"), "MD5SUMS": sums(hash.MD5, "a.md5", "x", "c", "c"), "BLAKE3SUMS": sums(hash.BLAKE3, "MD5SUMS", "x")},
+			want:   copied,
+			beside: files{"MD5SUMS": sums(hash.MD5, "c", "c"), "a.sha256": list("new")},
+		},
+		"and those that list the manifest of the copy": {
+			dest: files{"a": "old", "a.sha256": list("old"), "MD5SUMS": sums(hash.MD5, "a.sha256", "x", "c", "c")}, want: copied,
+			beside: files{"MD5SUMS": sums(hash.MD5, "c", "c"), "a.sha256": list("new")},
+		},
+		"not one that does not match the file": {
+			dest: files{"a": "old", "a.md5": sums(hash.MD5, "a", "x")}, want: copied, beside: files{"a.md5": sums(hash.MD5, "a", "x"), "a.sha256": list("new")},
+		},
 		"nor are signed ones": {
 			dest: files{"a": "old", "SHA256SUMS": sha("a", "old"), "SHA256SUMS.asc": "x"}, want: copied, beside: files{"SHA256SUMS": sha("a", "old"), "SHA256SUMS.asc": "x", "a.sha256": list("new")},
 		},

@@ -133,7 +133,7 @@ func (t *Tree) Kept(file string) record.Kept {
 }
 
 // findNeighbours finds the neighbours of all names that manifests can have in the roots of source and
-// destination.
+// destination, and the possible manifests beside one file in that of the destination.
 func (m *manifests) findNeighbours() (err error) {
 	var names []string
 	for _, a := range hash.Algorithms() {
@@ -148,12 +148,12 @@ func (m *manifests) findNeighbours() (err error) {
 		}
 	}
 	if m.Root != nil {
-		m.near, err = neighboursOf(m.Root, names...)
+		m.near, m.beside, err = listNeighbours(m.Root, names, true)
 	}
 	return err
 }
 
-// findGuarded finds the paths of guarded. They are all in the root.
+// findGuarded finds the paths of guarded and ofSource. They are all in the root.
 func (m *manifests) findGuarded() error {
 	return m.others.each(func(name string, a hash.Algorithm) error {
 		if !m.nearSource.contain(name) {
@@ -165,7 +165,11 @@ func (m *manifests) findGuarded() error {
 		}
 		defer o.close()
 		equal, err := m.others.equalsSource(o)
-		if !equal && err == nil {
+		switch {
+		case err != nil:
+		case equal:
+			m.ofSource = append(m.ofSource, name)
+		default:
 			m.guarded = append(m.guarded, name)
 		}
 		return err

@@ -191,6 +191,10 @@ func drawEdit(r *rand.Rand, first bool) edit {
 			".sealift-bad-1", ".sealift-was-SHA256SUMS", "d/.sealift-journal", "d/SEALIFT-INCOMPLETE-x.txt",
 		})
 	}
+	if r.IntN(12) == 0 {
+		e.what, e.path = pick(r, []string{"sidecar", "sidecar", "wrong sidecar", "bare digest"}), pick(r, []string{"a", "b", "a.txt", "d-x"})
+		e.to, e.place = e.path+"."+pick(r, algorithms).name, pick(r, []int{0, 1, 1, 1, 2, 2})
+	}
 	if e.what == "mkdir" {
 		e.path = pick(r, dirPaths)
 	}
@@ -310,7 +314,8 @@ func (e edit) apply(s *state) {
 func (e edit) list(a algorithm, t tree) string {
 	l := lines{}
 	for q, n := range t {
-		if n.kind == file && manifestHash(q) < 0 && !strings.HasPrefix(path.Base(q), "SHA256SUMS") && !strings.HasPrefix(q, "kept/") {
+		isManifest := manifestHash(q) >= 0 && (q == e.path || e.n%3 > 0) // some lists name other manifests
+		if n.kind == file && !isManifest && !strings.HasPrefix(path.Base(q), "SHA256SUMS") && !strings.HasPrefix(q, "kept/") {
 			l[q] = a.digest(n.data)
 		}
 	}

@@ -116,22 +116,15 @@ func (a algorithm) inForm(t tree, name string) (l lines, ok bool) {
 	return l, ok && strict
 }
 
-// listEachOther reports whether one of several manifests of Sealift's own in a tree lists another one.
-func listEachOther(t tree) bool {
-	count, listed := 0, false
-	for name := range t {
-		for _, a := range algorithms {
-			l, ok := a.own(t, name)
-			if !ok || strings.Contains(name, "/") {
-				continue
-			}
-			count++
-			for q := range l {
-				listed = listed || manifestHash(q) >= 0 || q == "list" // the manifest of some commands
-			}
+// matches reports whether lines are those of the files in a tree. A manifest beside one file that does not match it
+// is not Sealift's own.
+func (a algorithm) matches(t tree, l lines) bool {
+	for q, digest := range l {
+		if t[q] == nil || t[q].kind != file || a.digest(t[q].data) != digest {
+			return false
 		}
 	}
-	return count > 1 && listed
+	return true
 }
 
 // free reports whether a copy may use a name for its manifest.

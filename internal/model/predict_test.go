@@ -474,9 +474,13 @@ func (p *prediction) writeManifests(t *target, manifests []lines) {
 }
 
 // removeOutdated removes lines that the run knows to be wrong. Manifests of Sealift's own that are not this run's
-// lose those of files that it replaced. All manifests lose those of manifests that it changed.
-func (p *prediction) removeOutdated(t *target, manifests []lines) {
+// lose those of files that it replaced. All manifests lose those of manifests that it changed. sidecars are the
+// manifests of a copy of one file that it changed.
+func (p *prediction) removeOutdated(t *target, manifests []lines, sidecars ...string) {
 	changed := map[string]bool{}
+	for _, name := range sidecars {
+		changed[name] = true
+	}
 	var dirs []string // that have replaced a link, so all names below lead to other files
 	for q, a := range t.actions {
 		if a == replace {
@@ -489,9 +493,6 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 	others := map[string]lines{}
 	for name := range t.before {
 		h, a := manifestHash(name), t.actions[name]
-		if !removesSidecarLines && h >= 0 && !slices.Contains(algorithms[h].names[:], name) {
-			continue
-		}
 		if h < 0 || strings.Contains(name, "/") || slices.Contains(t.names, name) || p.src[name] != nil && a != conflict && a != kept && a != none {
 			continue
 		}
@@ -499,7 +500,13 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 		if !ok || p.src[name] != nil && p.src[name].kind == file && p.src[name].data == t.before[name].data { // it describes the source
 			continue
 		}
-		others[name] = l
+		beside := !slices.Contains(algorithms[h].names[:], name)
+		if beside && p.src[name] != nil {
+			continue
+		}
+		if !beside || algorithms[h].matches(t.before, l) {
+			others[name] = l
+		}
 		for q, digest := range l {
 			// A repeated run does not know whether the interrupted one created or replaced the file, whether the
 			// file had that digest before, and whether there was a file.
@@ -525,12 +532,7 @@ func (p *prediction) removeOutdated(t *target, manifests []lines) {
 					delete(l, q)
 				}
 			}
-			old := t.before[t.names[j]]
-			aside := false // it is moved aside before a listed file is replaced
-			for q := range changed {
-				aside = aside || t.old[j][q] != ""
-			}
-			if old != nil && (aside || old.data != l.text()) {
+			if old := t.before[t.names[j]]; old != nil && old.data != l.text() {
 				changed[t.names[j]] = true
 			}
 		}

@@ -13,8 +13,8 @@ func (p *prediction) predictSingle(s state) {
 	for _, h := range p.hashes {
 		a := algorithms[h]
 		if e := s.src[p.single+"."+a.name]; e != nil && e.kind == file && p.sourceManifest != "ignore" {
-			if digest := a.digestIn(e.data, name); digest != "" {
-				p.expected[h] = map[string][]string{name: {digest}}
+			if l, _, _ := a.parse(e.data); l[name] != "" {
+				p.expected[h] = map[string][]string{name: {l[name]}}
 			}
 		}
 	}
@@ -51,7 +51,7 @@ func (p *prediction) predictSingle(s state) {
 	}
 	for i, t := range p.targets {
 		p.apply(i, t, name, n)
-		p.removeOutdated(t, nil)
+		var changed []string
 		for j, h := range p.hashes {
 			a, sidecar := algorithms[h], t.names[j]
 			if digest := a.digest(n.data); t.read[name] && t.actions[name] != none && t.listed[j] != digest {
@@ -62,8 +62,12 @@ func (p *prediction) predictSingle(s state) {
 					}
 				}
 				t.after[sidecar] = &node{kind: file, data: l.text(), mtime: anyTime}
+				if t.before[sidecar] != nil {
+					changed = append(changed, sidecar)
+				}
 			}
 		}
+		p.removeOutdated(t, nil, changed...)
 		p.forecast.after.dsts[i] = place{exists: true, tree: t.after, markers: t.markers}
 	}
 }
