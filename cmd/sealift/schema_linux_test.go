@@ -62,6 +62,7 @@ mkdir aged; touch -d 2030-01-01 aged/f; mkdir "$(printf 'aged/\377')"; sealift p
 mkdir linked; echo x >linked/z; ln linked/z "$(printf 'linked/a\377')"; printf '%064d  z\n' 0 >linked/SHA256SUMS
 echo y >"$(printf 'linked/\377')"; sealift plan -q --into linking --shards 1 linked joined; rm "$(printf 'linked/\377')"
 sealift plan -q --source-manifest present --into "$(printf 'tasks \377')" --shards 2 "$(printf 'dir \377')" "$(printf 'done \377')"
+mkdir hurt ill; (cd ill; printf bad >a; ln a b; (cd ../src; sha256sum a b deep/c) >SHA256SUMS; printf '%064d  wrong\nnonsense\n' 0 >>SHA256SUMS; mkdir wrong)
 cp -a old split; cp -a old split5; mkdir half; touch "$(printf 'half/SEALIFT-INCOMPLETE-\377.txt')"`)
 
 	raw := "\xff"
@@ -99,6 +100,11 @@ cp -a old split; cp -a old split5; mkdir half; touch "$(printf 'half/SEALIFT-INC
 		{"verify", 3, `verify --json --unlisted named`},
 		{"verify", 3, `verify --json 'dir ` + raw + `'`},
 		{"verify", 1, `verify --json --manifest hostile kept`},
+		{"repair", 3, `repair --json --discard rotten --from hurt --from 'dir ` + raw + `'`},
+		{"repair", 3, `repair --json --dry-run ill --from 'to ` + raw + `'`},
+		{"repair", 3, `repair --json ill --from 'to ` + raw + `' --from src`},
+		{"repair", 1, `repair --json --log-file /dev/full ill --from src --exclude wrong`},
+		{"repair", 3, `repair --json 'dir ` + raw + `' --from src`},
 		{"compare", 0, `compare --json src one`},
 		{"compare", 0, `compare --json --one-way --quick --metadata --exclude line* --exclude nothing src one two`},
 		{"compare", 3, `compare --json src 'to ` + raw + `' changed`},
@@ -164,6 +170,7 @@ cp -a old split; cp -a old split5; mkdir half; touch "$(printf 'half/SEALIFT-INC
 		{"refusal", 2, `verify --workers 0 --json kept`},
 		{"refusal", 2, `verify --json --manifest nowhere kept`},
 		{"refusal", 2, `compare --json src src`},
+		{"refusal", 2, `repair --json kept --from kept`},
 		{"refusal", 2, `compare --json nowhere src`},
 		{"refusal", 2, `compare --json src`},
 		{"refusal", 2, `du --json --null`},

@@ -20,6 +20,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/repair"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -149,6 +150,7 @@ type runs struct {
 	sum     runSum
 	du      runDu
 	stream  runStream
+	repair  runner[repair.Options, repair.Summary]
 }
 
 // rootThat returns the root command of the program with these runs.
@@ -171,7 +173,10 @@ func rootThat(r runs) *cobra.Command {
 	if r.stream == nil {
 		r.stream = ends[stream.Options](&stream.Summary{}, nil)
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
+	if r.repair == nil {
+		r.repair = ends[repair.Options](&repair.Summary{}, nil)
+	}
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newRepairCmd(r.repair), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
 		newPlanCmd(engine.Plan), newRunCmd(engine.RunShard), newMergeCmd(engine.Merge), newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

@@ -1,5 +1,5 @@
 // Package cli implements the command line. It turns flags into the options of the packages
-// that do the work (engine, verify, compare, sum, usage, stream), prints what they report, and
+// that do the work (engine, verify, repair, compare, sum, usage, stream), prints what they report, and
 // returns the exit code.
 //
 // Each command is one file with a constructor, and one line in [Main]. The constructor
@@ -28,6 +28,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/repair"
 	"github.com/seed65876f4f/sealift/internal/stream"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/usage"
@@ -74,6 +75,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	root := newRootCmd(needed(args, []lazyCommand{
 		{"copy", func() *cobra.Command { return newCopyCmd(engine.Run) }},
 		{"verify", func() *cobra.Command { return newVerifyCmd(verify.Run) }},
+		{"repair", func() *cobra.Command { return newRepairCmd(repair.Run) }},
 		{"compare", func() *cobra.Command { return newCompareCmd(compare.Run) }},
 		{"sum", func() *cobra.Command { return newSumCmd(sum.Run) }},
 		{"du", func() *cobra.Command { return newDuCmd(usage.Run) }},

@@ -3,12 +3,12 @@ package compare
 import (
 	"context"
 	"os"
-	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
@@ -47,31 +47,12 @@ func (r *run) openTrees() error {
 			switch {
 			case k < i && t.info.ID == other.info.ID:
 				return failure.Refuse("%s (%s) and %s (%s) are the same directory", Letter(k), quote.Name(other.given), Letter(i), quote.Name(t.given))
-			case k != i && isBelow(t.given, other.given):
+			case k != i && route.IsBelow(t.given, other.given):
 				return failure.Refuse("%s (%s) is inside %s (%s)", Letter(i), quote.Name(t.given), Letter(k), quote.Name(other.given))
 			}
 		}
 	}
 	return nil
-}
-
-// isBelow reports whether the directory dir is somewhere below the directory above. It
-// compares identities, not names.
-func isBelow(dir, above string) bool {
-	root, err := os.Stat(above)
-	if err != nil {
-		return false
-	}
-	if dir, err = fsys.AbsolutePath(dir); err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
-	for err == nil && dir != filepath.Dir(dir) {
-		dir = filepath.Dir(dir)
-		if info, statErr := os.Stat(dir); statErr == nil && os.SameFile(info, root) {
-			return true
-		}
-	}
-	return false
 }
 
 // reason returns the text of an error without the path, which the message already contains.

@@ -20,6 +20,7 @@ const (
 	PhaseVerifying // The run reads destinations again, or checks manifests.
 	PhaseHashing
 	PhaseComparing
+	PhaseRepairing // The run replaces damaged files.
 	PhaseDone
 	PhaseStopped // The run was stopped before the end.
 )
@@ -33,7 +34,7 @@ func End(stopped bool) Phase {
 }
 
 func (p Phase) String() string {
-	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "comparing", "done", "stopped"}[p]
+	return [...]string{"starting", "scanning", "copying", "flushing", "verifying", "hashing", "comparing", "repairing", "done", "stopped"}[p]
 }
 
 // Work has the amount of work that is done, and the total.

@@ -48,6 +48,38 @@ func (d *Dir) CreateUnnamed(mode uint32) (*Pending, error) {
 // have given it another one.
 func (p *Pending) Mode() uint32 { return p.mode }
 
+// CreateAs is Create(false) for a caller that chooses the temporary name, so that a later run can
+// find it. The file has this name from the start only if the system has no unnamed files, and the
+// error is then EEXIST if the name exists. Settle gives it the name in any case.
+func (d *Dir) CreateAs(temp string) (*Pending, error) {
+	if err := d.fault(OpCreate, ""); err != nil {
+		return nil, err
+	}
+	p, err := d.createUnnamed(privateMode)
+	if err == nil || !Unsupported(err) {
+		return p, err
+	}
+	o, err := d.createTemp(temp)
+	if err != nil {
+		return nil, err
+	}
+	p = d.pending(o, temp)
+	if err := d.made(nil, OpCreate, temp, ""); err != nil {
+		p.Abort()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Settle closes a complete file of CreateAs and leaves it under its temporary name. The error is
+// EEXIST if another file has that name. After an error the caller must call Abort.
+func (p *Pending) Settle(temp string) error {
+	if p.temp == "" {
+		return p.Commit(temp)
+	}
+	return p.Keep()
+}
+
 // createNamed begins a new file that has a temporary name.
 func (d *Dir) createNamed() (*Pending, error) {
 	for {

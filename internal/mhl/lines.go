@@ -45,18 +45,21 @@ func (t *Tree) writeLines(w io.Writer, choose func(*Record) []Known) error {
 // not a media hash list of version 1.
 func IsGeneration(beginning []byte) bool { return bytes.Contains(beginning, []byte(namespace)) }
 
-// GenerationLines writes the files of one generation as lines, as Tree.Lines does with First.
-func GenerationLines(r io.Reader, newSpill func() (extsort.Spill, error)) (lines extsort.Spill, size int64, err error) {
+// GenerationLines writes the files of one generation as lines, as Tree.Lines does.
+func GenerationLines(r io.Reader, choose func(*Record) []Known, newSpill func() (extsort.Spill, error)) (lines extsort.Spill, size int64, err error) {
 	t := &Tree{records: newRecords(newSpill)}
 	defer t.Close() //nolint:errcheck // a temporary that is not needed any more
 	if _, err := ReadGeneration(r, func(l Listed) error { return t.records.add(l.Path, l, 0, 1) }); err != nil {
 		return nil, 0, err
 	}
-	return t.Lines(First, newSpill)
+	return t.Lines(choose, newSpill)
 }
 
 // First chooses the hash of a file that the oldest generation lists.
 func First(r *Record) []Known { return r.Known[:1] }
+
+// All chooses every hash of a file.
+func All(r *Record) []Known { return r.Known }
 
 // Of returns a function that chooses the hash of one algorithm.
 func Of(a hash.Algorithm) func(*Record) []Known {

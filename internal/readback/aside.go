@@ -13,6 +13,21 @@ import (
 // BadPrefix begins the names of files whose content is not what the copy read.
 const BadPrefix = fsys.Reserved + "bad-"
 
+// BadName calls use with names for a bad file, which is called name, until use does not return
+// fs.ErrExist. It returns the last of these names, and the error of use.
+func BadName(name string, use func(bad string) error) (bad string, err error) {
+	for try := 0; try < 100; try++ {
+		if bad = BadPrefix + name; try > 0 || len(bad) > fsys.MaxName {
+			bad = BadPrefix + fsys.TempName()[len(fsys.Reserved):] + "-" + name
+			bad = bad[:min(len(bad), fsys.MaxName)]
+		}
+		if err = use(bad); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return bad, err
+}
+
 // setAside renames a bad file of a tree and adds its new name to the error.
 func (r *run) setAside(tree int, path string, err error, dir *fsys.Dir, name string, info fsys.Info) error {
 	bad, moveErr := "", error(nil)
@@ -46,15 +61,7 @@ func setAside(dir *fsys.Dir, name string, info fsys.Info) (bad string, err error
 		return "", err
 	}
 	rename := func() (err error) {
-		for try := 0; try < 100; try++ {
-			if bad = BadPrefix + name; try > 0 || len(bad) > fsys.MaxName {
-				bad = BadPrefix + fsys.TempName()[len(fsys.Reserved):] + "-" + name
-				bad = bad[:min(len(bad), fsys.MaxName)]
-			}
-			if err = dir.RenameNew(name, bad); !errors.Is(err, fs.ErrExist) {
-				return err
-			}
-		}
+		bad, err = BadName(name, func(bad string) error { return dir.RenameNew(name, bad) })
 		return err
 	}
 	err = rename()

@@ -247,6 +247,34 @@ func identityOf(sys *fsys.FS, dir string) (fsys.ID, error) {
 	return info.ID, err
 }
 
+// IsBelow reports whether the directory dir is somewhere below the directory above. It
+// compares identities, not names.
+func IsBelow(dir, above string) bool {
+	root, err := os.Stat(above)
+	if err != nil {
+		return false
+	}
+	if dir, err = fsys.AbsolutePath(dir); err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	for err == nil && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+		if info, statErr := os.Stat(dir); statErr == nil && os.SameFile(info, root) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsInside reports whether path, which need not exist, is that of the directory root or is below it.
+func IsInside(path string, root fs.FileInfo) (bool, error) {
+	anchor, rest, err := anchorOf(path)
+	if err != nil {
+		return false, err
+	}
+	return isInside(filepath.Join(anchor, rest), root)
+}
+
 // isInside reports whether dir, which is resolved but need not exist, is the
 // directory root or lies below it: by identity, not by name.
 func isInside(dir string, root fs.FileInfo) (bool, error) {

@@ -100,6 +100,7 @@ func (s *treeManifest) decode(e bag.Encoding) error {
 		return refused(s.shown, err)
 	case err != nil:
 		s.tree.invalid(filepath.Base(s.shown), err)
+		s.tree.untrusted = append(s.tree.untrusted, filepath.Base(s.shown))
 		s.size = 0
 	case text != nil:
 		s.in, s.size, s.temp = text, size, text

@@ -26,6 +26,8 @@ type job struct {
 	bytes  int64  // number of bytes, if the file was read
 	size   int64  // size of the file, if it was read
 	mtime  fsys.Time
+	info   fsys.Info
+	broken bool // true if the file cannot be read, because its device fails
 	cached bool // true if perhaps memory and not the device was read
 }
 
@@ -65,6 +67,7 @@ func (w *worker) do(ctx context.Context, j *job) {
 		if fsys.NoSuchFile(err) {
 			verdict = Missing
 		}
+		j.broken = fsys.DeviceFailed(err)
 		for _, p := range j.parts {
 			p.verdict, p.err = verdict, err
 		}
@@ -79,9 +82,12 @@ func (w *worker) do(ctx context.Context, j *job) {
 		return
 	}
 	if f, info, err := w.look.Open(j.literal); err == nil { // both files exist
+		first := j.info
 		w.compare(ctx, j, wrong, f, info)
 		if wrong[0].verdict == Match {
 			j.meant = j.literal
+		} else {
+			j.info = first
 		}
 	}
 }
@@ -90,6 +96,7 @@ func (w *worker) do(ctx context.Context, j *job) {
 // decides.
 func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File, info fsys.Info) {
 	defer f.Close()
+	j.info = info
 	var lines []*part
 	for _, p := range all {
 		if !p.decideBySize(info.Size) {
@@ -115,6 +122,7 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 		j.cached = j.cached || !fromDevice && (inMemory || !known)
 	}
 	have := set.Digests()
+	j.broken = j.broken || err != nil
 	for _, p := range lines {
 		if err != nil {
 			p.verdict, p.err = Unreadable, err
@@ -178,7 +186,7 @@ func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 	}
 	j.meant = j.path
 	f, info, err := w.look.Open(j.path)
-	for _, spelling := range j.otherSpellings(w.run.opts.ConvertPaths) {
+	for _, spelling := range j.parts[0].otherSpellings(w.run.opts.ConvertPaths) {
 		if !fsys.NoSuchFile(err) && !systemIsWindows {
 			break
 		}
@@ -218,16 +226,16 @@ func refusedPath(err error) error { return fmt.Errorf("refused: %w", err) }
 const systemIsWindows = filepath.Separator == '\\'
 
 // otherSpellings returns other spellings that the path may have in the tree.
-func (j *job) otherSpellings(convert bool) (list []string) {
+func (p *part) otherSpellings(convert bool) (list []string) {
 	switch {
-	case j.literal == "":
-	case j.parts[0].from.format == manifest.BagIt:
-		list = manifest.BagItPaths(j.literal)[1:] // the first is j.path
+	case p.literal == "":
+	case p.from.format == manifest.BagIt:
+		list = manifest.BagItPaths(p.literal)[1:] // the first is p.path
 	default:
-		list = append(list, j.literal)
+		list = append(list, p.literal)
 	}
-	if convert && hasWindowsSeparators(j.path) {
-		list = append(list, withSlashes(j.path))
+	if convert && hasWindowsSeparators(p.path) {
+		list = append(list, withSlashes(p.path))
 	}
 	return list
 }

@@ -16,7 +16,7 @@ import (
 // openHistory makes a manifest of the ASC MHL history in the directory's root and those below
 // it, with their hashes as lines. The error is a *mhl.ChainError if a history does not
 // match its chain.
-func (t *tree) openHistory() error {
+func (t *tree) openHistory(choose func(*mhl.Record) []mhl.Known) error {
 	survey, err := mhl.NewSurvey(t.root, mhl.NewIgnore().Hides)
 	if err != nil {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
@@ -30,7 +30,7 @@ func (t *tree) openHistory() error {
 		return nil
 	}
 	shown := filepath.Join(t.given, mhl.Folder, mhl.ChainName)
-	lines, size, err := h.Lines(mhl.First, extsort.TempFile)
+	lines, size, err := h.Lines(choose, extsort.TempFile)
 	if err != nil {
 		return fmt.Errorf("%s: %w", quote.Name(t.given), err)
 	}
@@ -40,14 +40,14 @@ func (t *tree) openHistory() error {
 
 // useGeneration uses the lines of a single generation of an ASC MHL history from a file. It
 // returns false for another kind of file.
-func (s *treeManifest) useGeneration(f *fsys.File, info fsys.Info) (taken bool, err error) {
+func (s *treeManifest) useGeneration(f *fsys.File, info fsys.Info, choose func(*mhl.Record) []mhl.Known) (taken bool, err error) {
 	in := f.Reader(info.Size)
 	beginning := make([]byte, 1<<10)
 	n, _ := in.ReadAt(beginning, 0) // a later read reports the error
 	if !mhl.IsGeneration(beginning[:n]) {
 		return false, nil
 	}
-	lines, size, err := mhl.GenerationLines(in, extsort.TempFile)
+	lines, size, err := mhl.GenerationLines(in, choose, extsort.TempFile)
 	if _, contradicts := errors.AsType[*mhl.ChainError](err); contradicts {
 		return true, fmt.Errorf("%s: %w", quote.Name(s.shown), err)
 	}

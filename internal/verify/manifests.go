@@ -25,17 +25,19 @@ import (
 
 // tree is a directory to check.
 type tree struct {
-	given     string // path as the user gave it, or the directory of the manifest that the user gave
-	root      *fsys.Dir
-	info      fsys.Info
-	manifests []*treeManifest
-	ids       map[fsys.ID]bool       // ids of the manifests, and of those that cannot be read
-	signs     []incomplete.Sign      // signs of an unfinished copy
-	notes     []note                 // reports that come before all others
-	selects   func(path string) bool // reports whether the filters want a line
-	listed    *lookup.Set            // the paths that the manifests mean; nil if no check needs them
-	bag       *bagCheck              // check of the bag; nil if there is no bag, or only lines are checked
-	history   *mhl.Tree              // ASC MHL history; nil if there is none
+	given      string // path as the user gave it, or the directory of the manifest that the user gave
+	root       *fsys.Dir
+	info       fsys.Info
+	manifests  []*treeManifest
+	ids        map[fsys.ID]bool       // ids of the manifests, and of those that cannot be read
+	signs      []incomplete.Sign      // signs of an unfinished copy
+	isSearched bool                   // true if the manifests are those that were found in the directory
+	untrusted  []string               // names of manifests that cannot be used
+	notes      []note                 // reports that come before all others
+	selects    func(path string) bool // reports whether the filters want a line
+	listed     *lookup.Set            // the paths that the manifests mean; nil if no check needs them
+	bag        *bagCheck              // check of the bag; nil if there is no bag, or only lines are checked
+	history    *mhl.Tree              // ASC MHL history; nil if there is none
 }
 
 // note is a report that is not about a line.
@@ -133,9 +135,10 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 		s.tree = t
 		t.manifests = []*treeManifest{&s}
 	case r.opts.Manifest != "":
-		err = t.openWithin(r.opts.Manifest)
+		err = t.openWithin(r.opts.Manifest, r.opts.choose())
 	default:
-		err = t.find()
+		t.isSearched = true
+		err = t.find(r.opts.choose())
 		complete = r.opts.Filter == nil && r.opts.Only == nil
 	}
 	if err == nil {
@@ -149,6 +152,9 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 	}
 	for i, s := range t.signs {
 		t.notes = slices.Insert(t.notes, i, note{Incomplete, s.Name, s.Err})
+	}
+	if r.opts.Begin != nil {
+		return r.opts.Begin(t.root)
 	}
 	return nil
 }
@@ -198,14 +204,14 @@ func (r *run) openManifest(given string) (*treeManifest, error) {
 		return nil, refused(given, err)
 	}
 	s := &treeManifest{shown: given}
-	return s, s.open(f, info)
+	return s, s.open(f, info, r.opts.choose())
 }
 
 // open uses an open manifest: a generation of an ASC MHL history, or a manifest whose name
 // shows its format.
-func (s *treeManifest) open(f *fsys.File, info fsys.Info) error {
+func (s *treeManifest) open(f *fsys.File, info fsys.Info, choose func(*mhl.Record) []mhl.Known) error {
 	if strings.HasSuffix(s.shown, classic.Extension) {
-		if taken, err := s.useGeneration(f, info); taken || err != nil {
+		if taken, err := s.useGeneration(f, info, choose); taken || err != nil {
 			f.Close()
 			return err
 		}
@@ -247,7 +253,7 @@ func (r *run) openNamed(ctx context.Context) (*treeManifest, error) {
 	if err != nil {
 		return nil, refused(s.shown, err)
 	}
-	return s, s.open(f, opened)
+	return s, s.open(f, opened, r.opts.choose())
 }
 
 // smallManifest is the largest size, in bytes, of a manifest that is kept in memory instead
@@ -298,7 +304,7 @@ func refused(shown string, err error) error {
 }
 
 // openWithin opens the manifest that has the given name in the directory.
-func (t *tree) openWithin(name string) error {
+func (t *tree) openWithin(name string, choose func(*mhl.Record) []mhl.Known) error {
 	look := fsys.NewFinder(t.root, 2)
 	defer look.Close()
 	shown := filepath.Join(t.given, name)
@@ -311,11 +317,11 @@ func (t *tree) openWithin(name string) error {
 	}
 	s := &treeManifest{tree: t, shown: shown}
 	t.manifests = append(t.manifests, s)
-	return s.open(f, info)
+	return s.open(f, info, choose)
 }
 
 // find opens the manifests in the directory's root.
-func (t *tree) find() error {
+func (t *tree) find(choose func(*mhl.Record) []mhl.Known) error {
 	var names []string
 	history := false
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
@@ -329,7 +335,7 @@ func (t *tree) find() error {
 		return failure.Refuse("%s: %s", quote.Name(t.given), err)
 	}
 	if history {
-		if err := t.openHistory(); err != nil {
+		if err := t.openHistory(choose); err != nil {
 			return err
 		}
 	}
@@ -344,6 +350,7 @@ func (t *tree) find() error {
 		}
 		if err != nil {
 			t.notes = append(t.notes, note{Failure, name, fmt.Errorf("the manifest cannot be read: %w", err)})
+			t.untrusted = append(t.untrusted, name)
 			continue
 		}
 		if manifest.IsAppleDouble(name, fsys.ReaderAt{File: f}) {

@@ -22,5 +22,6 @@ func (o *Options) selects(name string) bool {
 	for element := range strings.SplitSeq(name, "/") {
 		only = only.Child(element)
 	}
-	return o.Filter.MatchAll(name, false).Selected && only.All()
+	// A list of paths does not keep a repair from checking the manifests that it relies on.
+	return o.Filter.MatchAll(name, false).Selected && (only.All() || o.Damaged != nil && o.isManifest(name))
 }

@@ -32,6 +32,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 				firstErr = refused(s.shown, err)
 			}
 			invalid = append(invalid, s)
+			t.untrusted = append(t.untrusted, filepath.Base(s.shown))
 			t.notes = append(t.notes, note{Failure, filepath.Base(s.shown), fmt.Errorf("the manifest cannot be read: %w", err)})
 			r.summary.Manifests = append(r.summary.Manifests, ManifestSummary{s.shown, t.given, string(s.algorithm), 0})
 			continue

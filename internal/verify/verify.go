@@ -50,6 +50,15 @@ type Options struct {
 	// Verbose reports files that match, too.
 	Verbose bool
 
+	// Begin, if not nil, is called with the open directory after its manifests were read to the end, and
+	// before any other file is read. The run ends with an error of Begin.
+	Begin func(root *fsys.Dir) error
+
+	// Damaged, if not nil, is called after all files were read, and before anything is checked
+	// that is not about one file. Report then gets no result about a file of the Damage. The run ends
+	// with an error of Damaged. All hashes of a history are checked. There must be one directory in Paths.
+	Damaged func(ctx context.Context, d *Damage) error
+
 	// Report receives results as they happen, from one goroutine at a time: signs of unfinished
 	// copies and notes about manifests first, then lines in the order of the manifests. It may be nil.
 	Report func(Result)
@@ -139,6 +148,9 @@ type ManifestSummary struct {
 // ended.
 func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	r := &run{opts: o, counters: c, summary: &Summary{}}
+	if o.Damaged != nil {
+		r.damage = newDamage()
+	}
 	defer r.close()
 	return r.execute(ctx, func() error {
 		r.check(ctx)
@@ -159,6 +171,12 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 	c.Phase.Store(int32(counters.PhaseVerifying))
 	if err := check(); err != nil && ctx.Err() == nil {
 		return nil, err
+	}
+	if o.Damaged != nil && ctx.Err() == nil {
+		if err := r.deliverDamage(ctx); err != nil && ctx.Err() == nil {
+			return r.summary, err
+		}
+		r.readTagsAgain(r.trees[0])
 	}
 	if ctx.Err() == nil {
 		r.checkManifests()
@@ -186,6 +204,7 @@ type run struct {
 	named    treeManifest // the open manifest for all trees
 	trees    []*tree
 	summary  *Summary
+	damage   *damage // nil unless Options.Damaged is set
 
 	// Only check uses these.
 	order        *jobs.Order[*part]
@@ -198,13 +217,18 @@ func (r *run) close() {
 		t.close()
 	}
 	r.named.close()
+	if r.damage != nil {
+		r.damage.close()
+	}
 }
 
 // check reads the trees of different devices at the same time, and collects the results.
 func (r *run) check(ctx context.Context) {
 	for _, t := range r.trees {
 		for _, n := range t.notes {
-			r.addTo(t, n.verdict, n.path, n.err)
+			if r.damage == nil || n.verdict != Invalid { // a repair can remove the reason
+				r.addTo(t, n.verdict, n.path, n.err)
+			}
 		}
 	}
 	r.number()
@@ -248,7 +272,7 @@ func (r *run) collect(j *job, done bool) {
 		r.collectFile(j)
 	}
 	for _, p := range j.parts {
-		if done && r.account(p) {
+		if done && r.account(p) && (r.damage == nil || !p.isDamage()) {
 			r.order.Done(p.number, p)
 		} else {
 			r.order.Skip(p.number)
@@ -272,6 +296,9 @@ func (r *run) collectFile(j *job) {
 	}
 	if tree.bag != nil {
 		tree.bag.note(j)
+	}
+	if r.damage != nil {
+		r.damage.note(j, r.opts.ConvertPaths)
 	}
 	if r.opts.Each != nil {
 		r.deliverFile(j)
