@@ -103,6 +103,10 @@ func readCode(t *testing.T) codeTexts {
 				}
 			case *ast.CompositeLit:
 				code.needReason(n)
+			case *ast.FuncDecl:
+				if file.Name.Name == "outcome" && n.Name.Name == "Next" {
+					code.needSteps(n.Body)
+				}
 			}
 			return true
 		})
@@ -117,7 +121,7 @@ func readCode(t *testing.T) codeTexts {
 // isNeeded reports whether the first argument of a call is a text that the page must have.
 func isNeeded(pkg string, fun ast.Expr) bool {
 	name := nameOf(fun)
-	return pkg == "route" && name == "Refuse" || pkg == "policy" && name == "conflict" || pkg == "outcome" && name == "add"
+	return pkg == "route" && name == "Refuse" || pkg == "policy" && name == "conflict"
 }
 
 // nameOf returns a name without its package.
@@ -141,6 +145,20 @@ func (c *codeTexts) needReason(value *ast.CompositeLit) {
 			c.need(field.Value)
 		}
 	}
+}
+
+// needSteps adds the next steps: the texts in the tables of a function.
+func (c *codeTexts) needSteps(body ast.Node) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		if table, ok := n.(*ast.CompositeLit); ok {
+			for _, cell := range table.Elts {
+				if text, ok := cell.(*ast.BasicLit); ok {
+					c.need(text)
+				}
+			}
+		}
+		return true
+	})
 }
 
 // need adds a text, which may be a sum of several. A text without words of its own has the cause from
