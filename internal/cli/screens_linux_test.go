@@ -138,7 +138,7 @@ var (
 		{regexp.MustCompile(`[0-9.]+ [kMG]?B free`), "# free"},
 		{regexp.MustCompile(`in [0-9.:]+ m?s(, [0-9.]+ [kMG]?B/s)?`), "in #"},
 		{regexp.MustCompile(`, [0-9.]+ [kMG]?B/s`), ", #"},
-		{regexp.MustCompile(`(?m)^limited by .*`), "limited by  #"},
+		{regexp.MustCompile(`(?m)^limited by .*\n`), ""}, // a short run has none
 	}
 )
 
