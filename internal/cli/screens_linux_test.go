@@ -393,6 +393,29 @@ func TestScreensOfAResumedCopy(t *testing.T) {
 	s.golden("resumed-end")
 }
 
+// A BLAKE3 digest cannot go on in the middle of a file, so the part that is copied is read again. The
+// screen says so, and the bar counts it.
+func TestTheScreenOfAResumedCopyThatChecksWhatIsKept(t *testing.T) {
+	enter(t, treetest.Dir{"card": treetest.Dir{"A001_0001.mov": treetest.File(string(treetest.Pattern(40_000_000, 1)))}})
+	g := newGate()
+	defer g.open()
+	sys := &fsys.FS{Fault: g.holds(fsys.OpRead, "card/A001_0001.mov", 200)}
+	s := begin(t, 80, 24, sys, "copy --workers 2 --hash blake3 card disk -o disk2")
+	s.await(`26.2 MB/40.0 MB`)
+	s.stop(Interrupt{Signal: syscall.SIGINT})
+	g.open()
+	s.end(130)
+
+	again := newGate()
+	defer again.open()
+	sys = &fsys.FS{Fault: again.holds(fsys.OpRead, "card/A001_0001.mov", 50)}
+	s = begin(t, 80, 24, sys, "copy --workers 2 --hash blake3 card disk -o disk2")
+	s.await(`6.55 MB/40.0 MB(.|\n)*checking (.|\n)*A001`)
+	s.goldenWithoutTimeLeft("resumed-checking")
+	again.open()
+	s.end(0)
+}
+
 // One file has another content than its manifest lists, one is missing.
 func TestScreensOfVerify(t *testing.T) {
 	enter(t, card())

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"sync"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -74,10 +73,11 @@ func (r *mover) fill(e *entry, movers []*transfer) error {
 	if e.Evict != nil {
 		opts.Read = e.Evict.Read
 	}
-	r.uncount(e) // the comparison has counted the same bytes
-	e.resumed, e.counted, e.unread = start, start, start
-	counters.Grow(&r.counters.Unread, start)
-	counters.Grow(&r.counters.Bytes, start)
+	if start == 0 || e.unread != start { // otherwise checkKept has counted them
+		r.uncount(e) // the comparison has counted the same bytes
+		r.countKept(e, start)
+	}
+	e.resumed = start
 	total, err := r.moveBytes(e, sinks, set, opts)
 	e.counted += max(total-start, 0)
 	if e.Evict != nil {

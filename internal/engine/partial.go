@@ -3,7 +3,9 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	stdhash "hash"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/resume"
@@ -51,7 +53,7 @@ func (r *mover) continuePartial(e *entry, movers []*transfer, set *hash.Set) (st
 	// A digest whose state cannot be saved has to read the file from its beginning.
 	if missing := set.Restore(states); len(missing) > 0 {
 		e.activity.At(timing.Source)
-		err = r.pipe.HashRange(r.ctx, e.File, 0, start, missing, e.activity)
+		err = r.checkKept(e, start, missing)
 	}
 	if err != nil && r.ctx.Err() != nil {
 		return 0, cmp.Or(leaveForNextRun(found), err)
@@ -60,6 +62,30 @@ func (r *mover) continuePartial(e *entry, movers []*transfer, set *hash.Set) (st
 		return 0, fmt.Errorf("reading the part that an earlier run has copied: %w", err)
 	}
 	return start, nil
+}
+
+// checkKept reads the first start bytes of the source again, and counts them as bytes that are kept.
+func (r *mover) checkKept(e *entry, start int64, digests []stdhash.Hash) error {
+	r.uncount(e) // the comparison has counted the same bytes
+	left := start
+	counters.Grow(&r.counters.CheckTotal, start)
+	err := r.pipe.HashRange(r.ctx, e.File, 0, start, digests, func(n int64) {
+		left -= n
+		counters.Grow(&r.counters.Checked, n)
+		r.countKept(e, n)
+	}, e.activity)
+	if r.ctx.Err() == nil { // after a failure or the end of a shorter file, the rest is not checked
+		r.counters.CheckTotal.Add(-left)
+	}
+	return err
+}
+
+// countKept counts bytes that an interrupted run has copied. They are not part of rates.
+func (r *mover) countKept(e *entry, n int64) {
+	e.counted += n
+	e.unread += n
+	counters.Grow(&r.counters.Unread, n)
+	counters.Grow(&r.counters.Bytes, n)
 }
 
 // wouldContinue returns, in a dry run, the offset from which the real run would continue the

@@ -11,10 +11,10 @@ import (
 
 // HashRange reads src from one offset up to another, for the digests only: a file that is
 // continued has this part already, or has to prove it. HashRange does not count the bytes in
-// p.Bytes; the caller does. It is no error if the file ends earlier.
+// p.Bytes; it calls count for each block. It is no error if the file ends earlier.
 //
 // The activity may be nil. The caller has set it to the place of src.
-func (p *Pipe) HashRange(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, activity *timing.Activity) error {
+func (p *Pipe) HashRange(ctx context.Context, src *fsys.File, from, to int64, digests []hash.Hash, count func(int64), activity *timing.Activity) error {
 	b, err := p.Pool.Get(ctx)
 	if err != nil {
 		return err
@@ -40,6 +40,7 @@ func (p *Pipe) HashRange(ctx context.Context, src *fsys.File, from, to int64, di
 		}
 		activity.At(from)
 		off += int64(got)
+		count(int64(got))
 	}
 	return nil
 }

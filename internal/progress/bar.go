@@ -36,13 +36,17 @@ const (
 )
 
 // view draws one frame for a terminal of the given size: the bar, the facts, a line per
-// destination if there are several, and the file in progress. Lines are at least one column
-// narrower than the terminal, because some terminals wrap after the last column. There is at
-// least one line less than the terminal has, so that the view does not scroll it.
+// destination if there are several. A line about a check and the file in progress follow. Lines
+// are at least one column narrower than the terminal, because some terminals wrap after the last
+// column. There is at least one line less than the terminal has, so that the view does not
+// scroll it.
 func view(s snapshot, columns, rows, frame int, look Look) []string {
 	space := max(columns-1, 0)
 	lines := []string{s.barLine(space, frame, look), s.factsLine(space)}
 	lines = append(lines, destinationLines(s.destinations, space, look)...)
+	if check := s.check(); check != "" {
+		lines = append(lines, quote.Head(check, space))
+	}
 	if s.current != "" {
 		lines = append(lines, quote.Cut(quote.Name(s.current), space, look.Unicode))
 	}

@@ -179,7 +179,18 @@ func (s snapshot) text() string {
 	if eta, ok := s.eta(); ok {
 		fmt.Fprintf(&sb, ", %s left", units.Clock(eta))
 	}
+	if check := s.check(); check != "" {
+		sb.WriteString(", " + check)
+	}
 	return sb.String()
+}
+
+// check says how much of what an earlier run has copied is read again, or nothing.
+func (s snapshot) check() string {
+	if s.unchecked() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("checking %s of %s that an earlier run copied", units.Size(s.checked), units.Size(s.checkTotal))
 }
 
 // jsonSchema is the version of the object of ModeJSON. Increase it when a field changes its
@@ -196,6 +207,8 @@ type report struct {
 	Files          int64    `json:"files"`
 	TotalFiles     *int64   `json:"total_files"`
 	Unwritten      int64    `json:"unwritten_bytes"` // read bytes that the slowest destination's device lacks
+	Checked        int64    `json:"checked_bytes"`   // bytes of an earlier run that were read again
+	CheckTotal     int64    `json:"to_check_bytes"`  // total of Checked
 	Rate           float64  `json:"rate"`            // bytes per second, over the last seconds
 	Average        float64  `json:"average_rate"`    // bytes per second since the start of the copy, or of verifying
 	ElapsedSeconds float64  `json:"elapsed_seconds"`
@@ -209,6 +222,8 @@ func (s snapshot) json() string {
 		Bytes:          s.bytes,
 		Files:          s.files,
 		Unwritten:      s.unwritten,
+		Checked:        s.checked,
+		CheckTotal:     s.checkTotal,
 		Rate:           s.rate,
 		Average:        s.average,
 		ElapsedSeconds: s.elapsed.Seconds(),

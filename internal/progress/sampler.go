@@ -20,6 +20,7 @@ type sample struct {
 	at    time.Time
 	bytes int64 // number of bytes that the run has read
 	files int64 // number of files without those that an interrupted run had copied
+	kept  int64 // Set.Checked
 }
 
 // fileCost is the number of bytes that the estimate of the time left adds for each file. To open,
@@ -39,6 +40,7 @@ type sampler struct {
 
 	destinations []sampler
 
+	checking  bool      // true if bytes were being checked at the last sample
 	unwritten int64     // Set.Unwritten at the last sample
 	moved     time.Time // when unwritten last changed
 }
@@ -66,6 +68,9 @@ type snapshot struct {
 	destinations []destination // destinations, if there are several
 	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
 	ahead        int64         // bytes and files that are read back after the present phase
+	checked      int64         // bytes of an earlier run that were read again
+	checkTotal   int64         // total of checked
+	checkRate    float64       // bytes per second of that reading, for the estimate
 	isYoung      bool          // true if destinations are read back for less than settling
 }
 
@@ -97,7 +102,9 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 		shot.totalsKnown = true
 		shot.totalBytes, shot.totalFiles = counted, shot.files
 	}
-	x := sample{now, shot.bytes, shot.files}
+	shot.checked = c.Checked.Load() // before its total, so that it is never more
+	shot.checkTotal = c.CheckTotal.Load()
+	x := sample{now, shot.bytes, shot.files, shot.checked}
 	if !isReadBack {
 		x.bytes, x.files = max(x.bytes-c.Unread.Load(), 0), x.files-c.ResumedFiles.Load()
 	}
@@ -105,10 +112,20 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 		s.first = x
 		s.samples = []sample{x}
 	}
+	if s.checking && shot.unchecked() == 0 { // the rates of the copy must not contain the time of the check
+		s.first = x
+		s.samples = []sample{x}
+		for i := range s.destinations {
+			d := &s.destinations[i]
+			d.samples = d.samples[len(d.samples)-1:]
+		}
+	}
+	s.checking = shot.unchecked() > 0
 	s.phase = shot.phase
 	shot.rate = s.since(now.Add(-rateWindow)).rateTo(x)
 	shot.average = s.first.rateTo(x)
 	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
+	shot.checkRate = s.since(now.Add(-etaWindow)).checksTo(x)
 	if c.Verifies.Load() && !isReadBack && shot.totalsKnown && shot.phase != counters.PhaseDone {
 		shot.ahead = counters.Plus(shot.totalBytes, counters.Times(shot.totalFiles, fileCost))
 	}
@@ -168,12 +185,18 @@ func (x sample) workTo(now sample) float64 {
 	return perSecond(now.bytes-x.bytes+max(now.files-x.files, 0)*fileCost, now.at.Sub(x.at))
 }
 
+// checksTo returns the bytes per second that were checked from x to now.
+func (x sample) checksTo(now sample) float64 { return perSecond(now.kept-x.kept, now.at.Sub(x.at)) }
+
 func perSecond(n int64, d time.Duration) float64 {
 	if d <= 0 || n <= 0 {
 		return 0
 	}
 	return float64(n) / d.Seconds()
 }
+
+// unchecked returns how many bytes of an earlier run are still to be read again.
+func (s snapshot) unchecked() int64 { return max(s.checkTotal-s.checked, 0) }
 
 // percent returns the percentage of the bytes or, if there are none, of the files. It rounds down,
 // and returns at most 99 while bytes are unwritten. So 100 means that everything is written.
@@ -196,16 +219,18 @@ func (s snapshot) percent() int {
 }
 
 // eta estimates the time left until everything is done: from the present rate or, while flushing, from
-// the rate of the device. Reading back is expected to be as fast as the copy, which the slowest device
-// limits; while files are read back, the destination that needs the longest time decides. ok is false before
-// the totals are known, and while no byte is written. It is also false while the device is busy without a
-// byte left to count, for example with the journal of its file system.
+// the rate of the device. Bytes of an earlier run that are still to be checked are added at the rate of the
+// check. Until the copy has a rate, it is expected to be as fast as the check. Reading back is expected to be as fast
+// as the copy, which the slowest device limits. While files are read back, the destination that needs the
+// longest time decides. ok is false before the totals are known, and while no byte is read or written. It is
+// also false while the device is busy without a byte left to count, for example with the journal of its file
+// system.
 func (s snapshot) eta() (left time.Duration, ok bool) {
 	if left, ok = s.phaseETA(); !ok || s.isYoung {
 		return 0, false
 	}
 	if s.ahead > 0 {
-		back, ok := timeFor(s.ahead, cmp.Or(s.etaRate, s.average))
+		back, ok := timeFor(s.ahead, cmp.Or(s.etaRate, s.average, s.checkRate))
 		if !ok {
 			return 0, false
 		}
@@ -221,7 +246,14 @@ func (s snapshot) eta() (left time.Duration, ok bool) {
 
 // phaseETA is eta for the present phase.
 func (s snapshot) phaseETA() (time.Duration, bool) {
-	left, speed := s.totalBytes-s.bytes, s.etaRate
+	check, ok := timeFor(s.unchecked(), s.checkRate)
+	if !ok {
+		return 0, false
+	}
+	left, speed := s.totalBytes-s.bytes-s.unchecked(), s.etaRate
+	if speed == 0 && check > 0 {
+		speed = s.checkRate // nothing is copied yet: the source can be read as fast as now
+	}
 	switch {
 	case s.phase == counters.PhaseStopped:
 		return 0, false
@@ -237,6 +269,7 @@ func (s snapshot) phaseETA() (time.Duration, bool) {
 		left = counters.Plus(left, max(s.totalFiles-s.files, 0)*fileCost)
 	}
 	t, ok := timeFor(left, speed)
+	t += check
 	if s.phase == counters.PhaseFlushing && s.stalled > t+rateWindow {
 		return 0, false // the device has stalled, or has become slower
 	}

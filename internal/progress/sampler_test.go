@@ -495,3 +495,43 @@ func TestNoTimeIsLeftAtTheEnd(t *testing.T) {
 	require.True(t, ok)
 	require.Zero(t, eta)
 }
+
+// Bytes of an earlier run that are read again have a rate of their own, which the time left contains.
+func TestTheTimeLeftContainsWhatIsStillToBeChecked(t *testing.T) {
+	w := newWatched(400e6)
+	w.CheckTotal.Store(300e6)
+	check := func(n int64) snapshot {
+		w.Unread.Add(n)
+		w.Checked.Add(n)
+		w.Bytes.Add(n)
+		return w.sample()
+	}
+	var shot snapshot
+	for range 8 {
+		shot = check(25e6) // 100 MB/s
+	}
+	requireETA(t, shot, 2*time.Second) // 100 MB to check, and 100 MB to copy
+	require.Equal(t, 50, shot.percent())
+	require.Zero(t, shot.rate)
+	require.Contains(t, shot.text(), "200 MB of 400 MB (50%)")
+	require.Contains(t, shot.text(), ", checking 200 MB of 300 MB that an earlier run copied")
+
+	for range 4 {
+		shot = check(25e6)
+	}
+	require.NotContains(t, shot.text(), "checking")
+	for range 4 {
+		w.Bytes.Add(10e6) // 40 MB/s
+		shot = w.sample()
+	}
+	require.InDelta(t, 40e6, shot.rate, 1e5, "without the time of the check")
+	require.InDelta(t, 40e6, shot.average, 1e5)
+	requireETA(t, shot, 1500*time.Millisecond)
+}
+
+func requireETA(t *testing.T, s snapshot, want time.Duration) {
+	t.Helper()
+	eta, ok := s.eta()
+	require.True(t, ok)
+	require.InDelta(t, want.Seconds(), eta.Seconds(), 0.1)
+}
