@@ -216,6 +216,9 @@ func (r *verifyReporter) newOutcome(s *verify.Summary, result outcome) *verifyOu
 		}
 	}
 	d.verdict = r.verifyVerdict(&d.Counts, s.Manifests)
+	if result.signal == nil && s.Mismatches+s.Missing > 0 {
+		d.next = "repair the files from another copy with sealift repair DIR --from OTHER"
+	}
 	d.close(result, r.where)
 	return d
 }

@@ -55,7 +55,7 @@ const (
 	checkMarker  = "$'SEALIFT-INCOMPLETE-\\x1b.txt': INCOMPLETE\n"
 	checkLines   = "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
 	checkAll     = "a b: OK\n" + "$'bad\\377': FAILED\n" + "$'../\\x1b[2J': MISSING\n" + "c: OK\n" + "it's: FAILED open or read\n" + checkMarker + "new: UNLISTED\n"
-	checkSummary = `NOT VERIFIED: 1 mismatch, 1 line of missing files, a copy is incomplete, 2 errors
+	checkSummary = `NOT VERIFIED: 1 mismatch, 1 line of missing files, a copy is incomplete, 2 errors; repair the files from another copy with sealift repair DIR --from OTHER
 checked     20,001 files
 size        27.1 GB in 20.5 s, 1.32 GB/s
 matches     20,000
@@ -150,8 +150,8 @@ func TestVerdictOfSeveralManifestsCountsLines(t *testing.T) {
 		want string
 	}{
 		{verify.Summary{Counts: verify.Counts{Files: 3, Matches: 6}, Manifests: lists}, "verified: 6 lines of 2 manifests match\n"},
-		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 4, Missing: 2}, Manifests: lists}, "NOT VERIFIED: 2 lines of missing files\n"},
-		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 2, Missing: 1}, Manifests: lists[:1]}, "NOT VERIFIED: 1 file missing\n"},
+		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 4, Missing: 2}, Manifests: lists}, "NOT VERIFIED: 2 lines of missing files; repair the files from another copy with sealift repair DIR --from OTHER\n"},
+		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 2, Missing: 1}, Manifests: lists[:1]}, "NOT VERIFIED: 1 file missing; repair the files from another copy with sealift repair DIR --from OTHER\n"},
 		{verify.Summary{Counts: verify.Counts{Files: 2, Matches: 2}, Manifests: []verify.ManifestSummary{{Dir: "a", Lines: 1}, {Dir: "b", Lines: 1}}}, "verified: 2 files match\n"},
 	} {
 		if r := verifyCommand(t, ends[verify.Options](&c.s, nil), ""); !strings.HasPrefix(r.stdout, c.want) {
@@ -203,7 +203,7 @@ func TestJSONOfVerifyHasEveryField(t *testing.T) {
       "directory": "dir"
     }
   ],
-  "next": null,
+  "next": "repair the files from another copy with sealift repair DIR --from OTHER",
   "counts": {
     "files": 20001,
     "matches": 20000,
