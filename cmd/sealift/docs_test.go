@@ -83,7 +83,7 @@ var testedElsewhere = map[string]string{
 }
 
 // shownOnly has the languages of blocks that are not commands.
-var shownOnly = []string{"diagram", "yaml"}
+var shownOnly = []string{"diagram", "yaml", "state"}
 
 // lacking is the exit code of a script that cannot work here.
 const lacking = 77

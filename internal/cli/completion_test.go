@@ -160,6 +160,14 @@ var completedValues = map[string]string{
 	"run --of":                thenNothing,
 	"merge --report":          thenFiles,
 	"merge --resubmit":        thenFiles,
+	"scrub --state":           thenFiles,
+	"scrub --for":             thenNothing,
+	"scrub --max-age":         thenNothing,
+	"scrub --workers":         "auto " + thenNothing,
+	"scrub --bwlimit":         "off " + thenNothing,
+	"scrub --progress":        progressList,
+	"scrub --log-file":        thenFiles,
+	"scrub --log-format":      "text json " + thenNothing,
 	"merge --progress":        progressList,
 	"merge --log-file":        thenFiles,
 	"merge --log-format":      "text json " + thenNothing,
@@ -247,7 +255,7 @@ func TestCompletionOfListsAndArguments(t *testing.T) {
 		"man a ":                               thenNothing,
 		"version ":                             thenNothing,
 		"help copy ":                           thenNothing,
-		"":                                     "copy verify repair compare sum du stream plan run merge completion man version help :4",
+		"":                                     "copy verify repair scrub compare sum du stream plan run merge completion man version help :4",
 	} {
 		assert.Equal(t, want, completed(t, strings.Split(line, " ")...), line)
 	}

@@ -165,7 +165,7 @@ func TestHiddenFlagsAreInANote(t *testing.T) {
 
 // Each flag of the formats has one line, because the description of the command explains it.
 func TestHelpOfFormatsIsShort(t *testing.T) {
-	for _, name := range strings.Fields("copy verify repair compare sum du stream") {
+	for _, name := range strings.Fields("copy verify repair scrub compare sum du stream") {
 		help := command(t, succeeds, "", name, "--help").stdout
 		for flag := range strings.FieldsSeq("--mhl --mhl-author --mhl-location --mhl-comment --mhl-ignore --detect-renames --bag --bag-info --backup-dir") {
 			_, rest, found := strings.Cut(help, "      "+flag)
@@ -210,7 +210,7 @@ func TestHelpListsEveryCommandInOrder(t *testing.T) {
 	for line := range strings.Lines(list) {
 		names = append(names, strings.Fields(line)[0])
 	}
-	if got := strings.Join(names, " "); got != "copy verify repair compare sum du stream plan run merge completion man version help" {
+	if got := strings.Join(names, " "); got != "copy verify repair scrub compare sum du stream plan run merge completion man version help" {
 		t.Errorf("commands: %s", got)
 	}
 }
@@ -236,7 +236,7 @@ func TestEachShellHasItsCompletionScript(t *testing.T) {
 		"__complete copy --inc":                  "--include\tcopy only paths that match PATTERN\n",
 		"__complete completion ":                 "bash\nzsh\nfish\npowershell\n",
 		"__complete copy --overw":                "--overwrite-policy\t",
-		"__complete help ":                       "copy\nverify\nrepair\ncompare\nsum\ndu\nstream\nplan\nrun\nmerge\ncompletion\n",
+		"__complete help ":                       "copy\nverify\nrepair\nscrub\ncompare\nsum\ndu\nstream\nplan\nrun\nmerge\ncompletion\n",
 		"__complete copy --verify=":              "off\ndest\nfull\n",
 		"__complete copy --source-manifest ":     "check\npresent\nignore\n",
 		"__complete verify --cache ":             "auto\ndrop\ndirect\n",

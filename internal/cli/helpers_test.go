@@ -176,7 +176,7 @@ func rootThat(r runs) *cobra.Command {
 	if r.repair == nil {
 		r.repair = ends[repair.Options](&repair.Summary{}, nil)
 	}
-	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newRepairCmd(r.repair), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
+	return newRootCmd(newCopyCmd(r.copy), newVerifyCmd(r.verify), newRepairCmd(r.repair), newScrubCmd(verify.Scrub), newCompareCmd(r.compare), newSumCmd(r.sum), newDuCmd(r.du), newStreamCmd(r.stream),
 		newPlanCmd(engine.Plan), newRunCmd(engine.RunShard), newMergeCmd(engine.Merge), newCompletionCmd(), newManCmd(), newVersionCmd(readBuild()))
 }
 

@@ -46,7 +46,7 @@ func whereKey(cmd *cobra.Command) string {
 	switch cmd.Name() {
 	case "copy", "plan", "run", "merge":
 		return "destination"
-	case "verify", "compare":
+	case "verify", "scrub", "compare":
 		return "directory"
 	}
 	return ""

@@ -76,6 +76,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		{"copy", func() *cobra.Command { return newCopyCmd(engine.Run) }},
 		{"verify", func() *cobra.Command { return newVerifyCmd(verify.Run) }},
 		{"repair", func() *cobra.Command { return newRepairCmd(repair.Run) }},
+		{"scrub", func() *cobra.Command { return newScrubCmd(verify.Scrub) }},
 		{"compare", func() *cobra.Command { return newCompareCmd(compare.Run) }},
 		{"sum", func() *cobra.Command { return newSumCmd(sum.Run) }},
 		{"du", func() *cobra.Command { return newDuCmd(usage.Run) }},

@@ -12,8 +12,8 @@ import (
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl"
+	"github.com/seed65876f4f/sealift/internal/outfile"
 	"github.com/seed65876f4f/sealift/internal/quote"
-	"github.com/seed65876f4f/sealift/internal/report"
 )
 
 // This file implements one rule: neither the log nor the HTML report is a file that the command
@@ -29,8 +29,8 @@ const (
 // usedFiles are the other files of a command.
 type usedFiles struct {
 	files  []usedFile
-	trees  []usedFile                 // directories that must not contain a log or report
-	copied func(p *report.Place) bool // reports whether a copied entry has the place; may be nil
+	trees  []usedFile                  // directories that must not contain a log or report
+	copied func(p *outfile.Place) bool // reports whether a copied entry has the place; may be nil
 }
 
 // usedFile is a file that a command reads or writes, which need not exist.
@@ -53,7 +53,7 @@ func argumentFiles(what string, args []string, stdin *os.File) (files []usedFile
 }
 
 // is reports whether the file is at the place.
-func (u usedFile) is(p *report.Place) bool {
+func (u usedFile) is(p *outfile.Place) bool {
 	if u.stream != nil {
 		info, err := u.stream.Stat()
 		return err == nil && p.IsFile(info)
@@ -77,7 +77,7 @@ func refuseOutput(out usedFile, used usedFiles, other usedFile) error {
 	if out.path == "" {
 		return nil
 	}
-	place := report.At(linkTarget(out.path))
+	place := outfile.At(linkTarget(out.path))
 	refuse := func(why string) error { return failure.Refuse("%s %s %s", out.what, quote.Name(out.path), why) }
 	for _, file := range append(slices.Clip(used.files), other) {
 		if file.is(place) {

@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/outfile"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 )
@@ -46,7 +47,7 @@ func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPa
 
 // copiedOver reports whether a place is in a destination, and the source has an entry of this name.
 // If the source is a file, it reports whether the place is that of its copy.
-func copiedOver(place *report.Place, o *engine.Options) bool {
+func copiedOver(place *outfile.Place, o *engine.Options) bool {
 	source, err := os.Stat(o.Source)
 	single := err == nil && !source.IsDir()
 	for _, t := range o.Targets {
@@ -83,7 +84,7 @@ func (f *copyFlags) usedFiles(o *engine.Options) usedFiles {
 	used := usedFiles{
 		files:  f.selection.files(),
 		trees:  []usedFile{{what: "the source" + readOnly, path: o.Source}},
-		copied: func(p *report.Place) bool { return copiedOver(p, o) },
+		copied: func(p *outfile.Place) bool { return copiedOver(p, o) },
 	}
 	if f.plan != "" {
 		used.trees = append(used.trees, usedFile{what: ofPlan, path: f.plan})

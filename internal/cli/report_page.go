@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
+	"github.com/seed65876f4f/sealift/internal/outfile"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/units"
@@ -27,7 +28,7 @@ import (
 // htmlReport collects the data of --report while a command runs, and writes the page at the end.
 // A nil *htmlReport collects and writes nothing.
 type htmlReport struct {
-	place *report.Place
+	place *outfile.Place
 	fs    *fsys.FS // system that opens all files; nil for the operating system
 	args  []string // the arguments of the program
 	begun time.Time
@@ -70,7 +71,7 @@ func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTre
 	if file == "-" {
 		return nil, usagef("--report needs a file; to write the page to a file of that name, use ./-")
 	}
-	place, err := report.Open(sys, file)
+	place, err := outfile.Open(sys, file, report.Form)
 	if err != nil {
 		return nil, failure.Refuse("--report %s: %s", quote.Name(file), quote.Text(fsys.BareError(err).Error()))
 	}

@@ -204,7 +204,7 @@ func (r *reporter) record(count *int64, f failureJSON) {
 // causeOf returns the cause of an event of the log.
 func causeOf(event string) string {
 	switch event {
-	case "mismatch", "invalid":
+	case "mismatch", "invalid", "rotted", "changed", "differs":
 		return outcomes.Differs
 	case "missing":
 		return outcomes.Missing

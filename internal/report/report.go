@@ -2,8 +2,8 @@
 // network and no script, for people to read, print and sign.
 //
 // The caller fills a [Page] and calls [Page.Write]. During the run, [Files], [Problems] and
-// [Samples] collect the content of the page, each within a fixed amount of memory. [Open]
-// finds the place of the page before the run, and [Place.Write] writes it there afterwards.
+// [Samples] collect the content of the page, each within a fixed amount of memory. [outfile.Open]
+// finds the place of the page before the run, and [outfile.Place.Write] writes it there afterwards.
 //
 // The caller passes names and other texts unchanged. The page quotes and escapes them.
 package report

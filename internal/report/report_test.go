@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/outcome"
+	"github.com/seed65876f4f/sealift/internal/outfile"
 )
 
 // begun is when the runs of these tests begin.
@@ -231,72 +232,15 @@ func TestHistogramClasses(t *testing.T) {
 	require.Equal(t, []bar{{"in the future", 5, 20e9 + 2000, 100}}, f.Ages.bars())
 }
 
-// A report replaces a report, and nothing else.
-func TestPlaceReplacesOnlyAReport(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "report.html")
-	write := func() error {
-		p, err := Open(nil, path)
-		if err != nil {
-			return err
-		}
-		return p.Write(example("a").Write)
-	}
-	require.NoError(t, write())
-	require.NoError(t, write())
-	page, err := os.ReadFile(path)
+// Each page has the mark by which a later report recognizes it.
+func TestAReportHasItsMark(t *testing.T) {
+	place, err := outfile.Open(nil, filepath.Join(t.TempDir(), "report.html"), Form)
 	require.NoError(t, err)
-	require.Contains(t, string(page[:generatorZone]), generator)
+	require.NoError(t, place.Write(example("a").Write))
+	page, err := os.ReadFile(place.Path)
+	require.NoError(t, err)
 	require.Contains(t, string(page), "</html>")
-
-	require.NoError(t, os.WriteFile(path, []byte("<html>my notes"), 0o600))
-	require.ErrorIs(t, write(), errNotReport)
-	require.NoError(t, os.WriteFile(path, nil, 0o600))
-	require.ErrorIs(t, write(), errNotReport)
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, os.Mkdir(path, 0o700))
-	require.ErrorContains(t, write(), "it is a directory")
-	path = filepath.Join(dir, "new", "report.html")
-	require.ErrorContains(t, write(), "directory does not exist")
-	require.NoDirExists(t, filepath.Dir(path))
-	path = filepath.Join(dir, ".sealift-journal", "report.html")
-	require.ErrorContains(t, write(), ".sealift-")
-	path = dir + "/"
-	require.ErrorContains(t, write(), "name of a file is missing")
-}
-
-// A file that appears at the place during the run stays.
-func TestPlaceDoesNotReplaceWhatAppears(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "report.html")
-	first, err := Open(nil, path)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(path, []byte("mine"), 0o600))
-	require.ErrorIs(t, first.Write(example().Write), errExchanged)
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, first.Write(example().Write))
-
-	second, err := Open(nil, path)
-	require.NoError(t, err)
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, first.Write(example("another").Write))
-	require.ErrorIs(t, second.Write(example().Write), errExchanged)
-	names, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, names, 1) // no temporary is left
-}
-
-func TestPlaceKnowsWhereItIs(t *testing.T) {
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "src", "sub"), 0o700))
-	require.NoError(t, os.Symlink("src/sub", filepath.Join(dir, "link")))
-	for path, want := range map[string]string{
-		"src/r.html": "r.html", "src/sub/r.html": "sub/r.html", "src/new/deep/r.html": "new/deep/r.html",
-		"link/r.html": "sub/r.html", "link/new/r.html": "sub/new/r.html", "r.html": "", "srcs/r.html": "",
-	} {
-		p := At(filepath.Join(dir, path))
-		require.Equal(t, filepath.FromSlash(want), p.Below(filepath.Join(dir, "src")), path)
-	}
+	require.NoError(t, place.Write(example("a").Write))
 }
 
 // The example in the documentation is equal to a current report. After a change of the
@@ -304,7 +248,7 @@ func TestPlaceKnowsWhereItIs(t *testing.T) {
 func TestTheExampleIsOfThisPage(t *testing.T) {
 	example, err := os.ReadFile("../../docs/report-example.html")
 	require.NoError(t, err)
-	for _, part := range []string{styleText, scriptText, generator} {
+	for _, part := range []string{styleText, scriptText, Form.Mark} {
 		require.True(t, strings.Contains(string(example), part), "docs/report-example.html is of another version")
 	}
 }

@@ -12,9 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed65876f4f/sealift/internal/outfile"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
+
+// Form recognizes a report, so that a later report may replace it.
+var Form = outfile.Form{Name: "a report of Sealift", Mark: `<meta name="generator" content="Sealift report">`}
 
 //go:embed page.html
 var pageText string

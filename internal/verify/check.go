@@ -26,9 +26,10 @@ type job struct {
 	bytes  int64  // number of bytes, if the file was read
 	size   int64  // size of the file, if it was read
 	mtime  fsys.Time
-	info   fsys.Info
-	broken bool // true if the file cannot be read, because its device fails
-	cached bool // true if perhaps memory and not the device was read
+	info   fsys.Info // state of the file when it was opened; zero if it could not be opened
+	broken bool      // true if the file cannot be read, because its device fails
+	moving bool      // true if the file does not match and has changed since it was opened
+	cached bool      // true if perhaps memory and not the device was read
 }
 
 // part is one line of a manifest that waits for its verdict, or another result to report.
@@ -129,6 +130,10 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 		} else {
 			p.decide(set.Algorithms, have)
 		}
+	}
+	if slices.ContainsFunc(lines, func(p *part) bool { return p.verdict == Mismatch }) {
+		now, err := f.Stat()
+		j.moving = err != nil || now.Size != info.Size || now.Mtime != info.Mtime
 	}
 }
 

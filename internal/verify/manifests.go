@@ -139,7 +139,7 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 	default:
 		t.isSearched = true
 		err = t.find(r.opts.choose())
-		complete = r.opts.Filter == nil && r.opts.Only == nil
+		complete = !r.byLine && r.opts.Filter == nil && r.opts.Only == nil
 	}
 	if err == nil {
 		err = t.openBag(complete)

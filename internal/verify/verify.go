@@ -97,6 +97,11 @@ const (
 	Failure                   // A part of the check failed that is not about one line: Err is the text.
 	Incomplete                // Path is the marker or the journal of an unfinished copy; Err says what to do.
 	Invalid                   // Path is the reason why the directory is not a valid bag; Err describes it.
+
+	// A scrub has these in place of Mismatch.
+	Rotted  // The content differs; size and mtime are those of the last good check.
+	Changed // The content differs, and so do size or mtime.
+	Differs // The content differs, and there was no good check.
 )
 
 // Result is one report.
@@ -202,6 +207,7 @@ type run struct {
 	opts     *Options
 	counters *counters.Set
 	named    treeManifest // the open manifest for all trees
+	byLine   bool         // only check lines: a bag is not validated
 	trees    []*tree
 	summary  *Summary
 	damage   *damage // nil unless Options.Damaged is set
@@ -341,7 +347,7 @@ func (r *run) account(p *part) bool {
 		if len(p.digests) == 0 {
 			s.SizeOnly++
 		}
-	case Mismatch, Invalid:
+	case Mismatch, Invalid, Rotted, Changed, Differs:
 		s.Mismatches++
 	case Missing:
 		if r.opts.IgnoreMissing {

@@ -1,4 +1,7 @@
-package report
+// Package outfile writes the files that a command writes besides its work: the HTML report, the
+// state of a scrub, metrics. Each appears complete under its name or not at all, and replaces only a
+// file of its own form.
+package outfile
 
 import (
 	"bufio"
@@ -15,33 +18,33 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// generator marks a page as a report, so that a later report may replace it. The mark is in
-// the first bytes of the page.
-const (
-	generator     = `<meta name="generator" content="Sealift report">`
-	generatorZone = 512 // bytes at the beginning
-)
+// Form describes the files of one kind.
+type Form struct {
+	Name string // name with its article in messages: "a report of Sealift"
+	Mark string // text in the first markZone bytes of each such file
+}
 
-// Place is the path of a report to write.
+const markZone = 512 // bytes
+
+// Place is the path of a file to write.
 type Place struct {
 	Path string // path in the form in which the user gave it
 
+	form      Form
 	fs        *fsys.FS
 	dir, name string
-	had       *fsys.Info // the existing report; nil if there is none
+	had       *fsys.Info // the existing file; nil if there is none
 }
 
-var (
-	errNotReport = errors.New("it exists and is not a report of Sealift; choose another name")
-	errExchanged = errors.New("another process has created or changed it since the run began")
-)
+// ErrExchanged means that Write would replace a file that it does not know.
+var ErrExchanged = errors.New("another process has created or changed it since the run began")
 
-// Open finds the place of a report. It returns an error if the directory does not exist or is not
-// writable, or if a file exists there that is not a report. It writes nothing. sys is nil for the
+// Open finds the place of a file. It returns an error if the directory does not exist or is not
+// writable, or if a file of another form exists there. It writes nothing. sys is nil for the
 // system's files.
-func Open(sys *fsys.FS, path string) (*Place, error) {
+func Open(sys *fsys.FS, path string, form Form) (*Place, error) {
 	p := At(path)
-	p.fs = sys
+	p.fs, p.form = sys, form
 	absolute, err := fsys.AbsolutePath(path)
 	if err != nil {
 		return nil, err
@@ -69,7 +72,7 @@ func Open(sys *fsys.FS, path string) (*Place, error) {
 	return p, err
 }
 
-// At returns the place of any file, not only of a report. It is for Below, Is and IsFile.
+// At returns the place of a file of any form. It is for Below, Is and IsFile.
 func At(path string) *Place {
 	dir, name := filepath.Split(path) // not Dir, which removes "link/.." from the path
 	if dir == "" {
@@ -78,8 +81,26 @@ func At(path string) *Place {
 	return &Place{Path: path, dir: dir, name: name}
 }
 
-// existing returns the report that has the name, or nil if the name does not exist. Another
-// kind of file is an error.
+// Read opens the existing file; nil if there is none. The caller must close it.
+func (p *Place) Read() (*fsys.File, fsys.Info, error) {
+	if p.had == nil {
+		return nil, fsys.Info{}, nil
+	}
+	dir, err := p.fs.OpenTrustedRoot(p.dir)
+	if err != nil {
+		return nil, fsys.Info{}, err
+	}
+	defer dir.Close()
+	f, info, err := dir.Open(p.name)
+	if err == nil && !info.SameState(*p.had) {
+		f.Close()
+		return nil, info, ErrExchanged
+	}
+	return f, info, err
+}
+
+// existing returns the file of the form that has the name, or nil if the name does not exist.
+// Another kind of file is an error.
 func (p *Place) existing(dir *fsys.Dir) (*fsys.Info, error) {
 	info, err := dir.Lstat(p.name)
 	if fsys.NoSuchFile(err) {
@@ -89,20 +110,20 @@ func (p *Place) existing(dir *fsys.Dir) (*fsys.Info, error) {
 		return nil, err
 	}
 	if info.Kind != fsys.Regular {
-		return nil, fmt.Errorf("it is a %s, and not a report of Sealift; choose another name", info.Kind)
+		return nil, fmt.Errorf("it is a %s, and not %s; choose another name", info.Kind, p.form.Name)
 	}
 	f, info, err := dir.Open(p.name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	start := make([]byte, generatorZone)
+	start := make([]byte, markZone)
 	n, err := fsys.ReaderAt{File: f}.ReadAt(start, 0)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	if !strings.Contains(string(start[:n]), generator) {
-		return nil, errNotReport
+	if !strings.Contains(string(start[:n]), p.form.Mark) {
+		return nil, fmt.Errorf("it exists and is not %s; choose another name", p.form.Name)
 	}
 	return &info, nil
 }
@@ -176,46 +197,49 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// Write writes a report by calling render. The report is complete and synced before it gets its
-// name; otherwise the existing file stays.
+// Write writes the file by calling render. The file is complete and synced before it gets its
+// name; otherwise the existing file stays. A later Write replaces it again.
 func (p *Place) Write(render func(io.Writer) error) error {
 	dir, err := p.fs.OpenTrustedRoot(p.dir)
 	if err != nil {
 		return err
 	}
 	defer dir.Close()
-	page, err := dir.Create(false)
+	file, err := dir.Create(false)
 	if err != nil {
 		return err
 	}
-	defer page.Abort()
+	defer file.Abort()
 	const bufferSize = 64 << 10 // bytes
-	buffered := bufio.NewWriterSize(&fsys.Writer{File: &page.File}, bufferSize)
+	buffered := bufio.NewWriterSize(&fsys.Writer{File: &file.File}, bufferSize)
 	if err := render(buffered); err != nil {
 		return err
 	}
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
-	if err := fsys.IgnoreRefusal(page.Chmod(0o666 &^ fsys.Umask())); err != nil {
+	if err := fsys.IgnoreRefusal(file.Chmod(0o666 &^ fsys.Umask())); err != nil {
 		return err
 	}
-	if err := page.Sync(); err != nil {
+	if err := file.Sync(); err != nil {
 		return err
 	}
-	if err := p.commit(dir, page); err != nil {
+	if err := p.commit(dir, file); err != nil {
+		return err
+	}
+	if p.had, err = p.existing(dir); err != nil {
 		return err
 	}
 	return dir.Sync()
 }
 
-// commit renames the page to its name, if the existing file is still the one that Open
-// found.
-func (p *Place) commit(dir *fsys.Dir, page *fsys.Pending) error {
+// commit gives the file its name, if the existing file is still the one that Open or Write has
+// left.
+func (p *Place) commit(dir *fsys.Dir, file *fsys.Pending) error {
 	if p.had == nil {
-		err := page.Commit(p.name)
+		err := file.Commit(p.name)
 		if errors.Is(err, fs.ErrExist) {
-			return errExchanged
+			return ErrExchanged
 		}
 		return err
 	}
@@ -223,7 +247,7 @@ func (p *Place) commit(dir *fsys.Dir, page *fsys.Pending) error {
 	case err != nil:
 		return err
 	case now == nil || !now.SameState(*p.had):
-		return errExchanged
+		return ErrExchanged
 	}
-	return page.CommitReplacing(p.name)
+	return file.CommitReplacing(p.name)
 }
