@@ -50,8 +50,8 @@ type Set struct {
 	Phase        atomic.Int32 // a Phase
 	Work                      // A scan ahead of the work counts its totals. They are final when ScanDone is set.
 	Unread       atomic.Int64 // The part of Bytes that the run did not read: files that were skipped, failed, or copied by an interrupted run.
-	Checked      atomic.Int64 // The bytes of CheckTotal that were read again. Bytes and Unread contain them.
-	CheckTotal   atomic.Int64 // Bytes of an interrupted run that are read again for digests that cannot go on in the middle.
+	Checked      atomic.Int64 // The bytes of CheckTotal that were read.
+	CheckTotal   atomic.Int64 // Bytes of earlier runs that are read before the copy of their file: for digests that cannot go on in the middle, or to compare.
 	ResumedFiles atomic.Int64 // The part of Files that an interrupted run has copied.
 	ScanDone     atomic.Bool
 	Unwritten    atomic.Int64 // The part of Bytes that the slowest destination's device does not have yet.

@@ -254,6 +254,19 @@ func (r *comparer) readBeside(e *entry, open []*comparison) (hash.Digests, error
 		e.Evict.Restart()
 	}
 	r.uncount(e)
+	count := func(n int64) {
+		e.counted += n
+		counters.Grow(&r.counters.Bytes, n)
+	}
+	if e.has(stateMoving) { // the copy to other destinations reads the source again, so this is a check
+		left := e.Meta.Info.Size
+		counters.Grow(&r.counters.CheckTotal, left)
+		count = func(n int64) {
+			left -= n
+			counters.Grow(&r.counters.Checked, n)
+		}
+		defer func() { r.counters.CheckTotal.Add(-left) }() // the comparison may end early
+	}
 	for off := int64(0); ; {
 		if !slices.ContainsFunc(open, (*comparison).needsMore) {
 			return nil, nil
@@ -277,8 +290,7 @@ func (r *comparer) readBeside(e *entry, open []*comparison) (hash.Digests, error
 			}
 		}
 		off += int64(n)
-		e.counted += int64(n)
-		counters.Grow(&r.counters.Bytes, int64(n))
+		count(int64(n))
 		if e.Evict != nil {
 			e.Evict.Read(off)
 		}

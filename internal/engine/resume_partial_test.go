@@ -87,6 +87,39 @@ func TestResumedBytesAreNotCopiedBytes(t *testing.T) {
 	require.Equal(t, total, c.Unread.Load())
 }
 
+// One destination is complete and another one is continued: the comparison of the complete file, and the
+// part of the source that a digest reads again, are counted as checks.
+func TestChecksAreNoProgressOfTheCopy(t *testing.T) {
+	linuxOnly(t, "it needs cp")
+	for _, c := range []struct {
+		hash     hash.Algorithm
+		complete bool
+	}{{hash.SHA256, true}, {hash.BLAKE3, false}} {
+		dir, source, files := largeSource(t)
+		one, two := filepath.Join(dir, "1"), filepath.Join(dir, "2")
+		o := largeOptions(source, one, two)
+		o.Hashes = []hash.Algorithm{c.hash}
+		stopAt(t, o, secondStop)
+		if c.complete {
+			out, err := exec.Command("cp", "-a", source+"/.", one).CombinedOutput()
+			require.NoError(t, err, "%s", out)
+		}
+		counts := &counters.Set{}
+		o.FS = &fsys.FS{Fault: func(fsys.Call) error {
+			if counts.Checked.Load() > counts.CheckTotal.Load() {
+				t.Error("counters do not agree")
+			}
+			return nil
+		}}
+		s, err := Run(t.Context(), &o, counts)
+		require.NoError(t, err)
+		requireContent(t, o, files)
+		require.GreaterOrEqual(t, s.ResumedBytes, int64(secondStop))
+		require.GreaterOrEqual(t, counts.Checked.Load(), int64(secondStop), "%v", c.hash)
+		require.Equal(t, counts.CheckTotal.Load(), counts.Checked.Load(), "%v", c.hash)
+	}
+}
+
 // One of two destinations has lost its journal. Both are copied from the beginning.
 func TestResumeStartsAgainWithoutTheJournalOfOneDestination(t *testing.T) {
 	t.Parallel()

@@ -443,8 +443,8 @@ func (w *worker) readDamaged(f *File, at spot, v *metadata.Values) (bool, error)
 	return w.reader.Read(o, f.Path, v) == nil, nil
 }
 
-// leftover returns the temporary that a killed repair has left for f, if that is a complete file with several
-// names: the killed repair has given it another of its names already. leftover removes any other.
+// leftover returns the temporary that a killed repair has left for f, if that file has several names. It is
+// complete then, because the killed repair has given it another name of f. leftover removes any other.
 func (w *worker) leftover(f *File, at spot) (*replacement, error) {
 	if w.opts.DryRun {
 		return nil, nil //nolint:nilnil // as if there were none

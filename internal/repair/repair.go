@@ -59,8 +59,8 @@ type Options struct {
 	FS *fsys.FS // nil for the system's files
 
 	// Report receives what the check finds that is not about one file. File receives each damaged
-	// file, in path order. Warn receives kinds of metadata that Dir cannot keep. They are called from one
-	// goroutine at a time, except for Warn.
+	// file, in path order. Warn receives kinds of metadata that Dir cannot keep. Calls of Report and File do
+	// not overlap; those of Warn may.
 	Report func(verify.Result)
 	File   func(*File)
 	Warn   func(error)

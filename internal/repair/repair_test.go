@@ -144,9 +144,9 @@ func damage(r *rand.Rand, text string, all []string) (string, bool) {
 	return string(b), true
 }
 
-// One random pattern of damage on one disk and on two others. The oracle knows the right content and compares bytes: a
-// file is right after the repair if it was right before or if any other disk has a right copy; otherwise
-// it is byte for byte what it was.
+// One random pattern of damage on one disk and on two others. The oracle knows the right content and compares
+// bytes. A file is right after the repair if it was right before, or if any other disk has a right copy.
+// Otherwise it is byte for byte what it was.
 func checkPattern(t testing.TB, dir string, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 36))
 	names := slices.Sorted(maps.Keys(formats))
