@@ -128,7 +128,7 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		result.failed = true
 	}
 	r.log.logLimit(s)
-	r.html.complete(s)
+	r.html.complete(s, result)
 	result = r.publish(stdout, result, func(result outcome) document { return newCopyOutcome(s, r, result) })
 	if r.flags.debug {
 		for _, line := range debugLines(s, r.counters) {

@@ -134,11 +134,17 @@ func (p *copyPage) event(e event.Event) {
 }
 
 // complete adds what only the page of a copy has, after its end.
-func (p *copyPage) complete(s *engine.Summary) {
+func (p *copyPage) complete(s *engine.Summary, result outcome) {
 	if p.htmlReport == nil {
 		return
 	}
 	p.more = func(page *report.Page) {
+		if p.options.Verify != engine.VerifyOff && !s.DryRun {
+			cut := p.options.FailFast && s.Errors+s.Mismatches > 0
+			for _, t := range s.Targets {
+				page.ReadBack = append(page.ReadBack, t.Lost == nil && t.Verified > 0 && !cut && result.signal == nil)
+			}
+		}
 		if limitOf(s) != nil {
 			page.Shares = reportShares(s, len(s.Targets) > 1)
 		}

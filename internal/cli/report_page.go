@@ -54,7 +54,19 @@ type reportTree struct {
 // reportFlag defines --report.
 func (f *outputFlags) reportFlag(s *pflag.FlagSet) {
 	s.StringVar(&f.report, "report", "", "write an HTML report to `FILE`, also if the run fails")
+	s.String(flagTitle, "", "begin the report with the title `TEXT`")
+	s.String(flagOperator, "", "name the `PERSON` who has made the copy in the report")
+	s.String(flagNote, "", "add the note `TEXT` to the report")
 }
+
+// The flags for texts of the user in a report.
+const (
+	flagTitle    = "title"
+	flagOperator = "operator"
+	flagNote     = "note"
+)
+
+var reportTexts = []string{flagTitle, flagOperator, flagNote}
 
 // commandLineKey is the key of the arguments of the program in a context.
 type commandLineKey struct{}
@@ -65,6 +77,11 @@ func openReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTre
 	if file == "" {
 		if cmd.Flags().Changed("report") {
 			return nil, usagef("--report: the name is empty")
+		}
+		for _, name := range reportTexts {
+			if cmd.Flags().Changed(name) {
+				return nil, usagef("--%s is a text of the report: add --report FILE", name)
+			}
 		}
 		return nil, nil //nolint:nilnil // a nil *htmlReport collects nothing
 	}
@@ -163,6 +180,13 @@ func (r *htmlReport) page(cmd *cobra.Command, result outcome, elapsed time.Durat
 		Files:    r.mu.files,
 		Problems: &r.mu.problems,
 	}
+	given := func(name string) string {
+		text, _ := cmd.Flags().GetString(name)
+		return text
+	}
+	p.Title = given(flagTitle)
+	p.Job.Add("operator", outcomes.Text(given(flagOperator)))
+	p.Job.Add("note", outcomes.Text(given(flagNote)))
 	host, _ := os.Hostname()
 	p.Job.Add("begun", outcomes.Text(r.begun.Format(reportTime)))
 	p.Job.Add("ended", outcomes.Text(ended.Format(reportTime)))

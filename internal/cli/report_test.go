@@ -101,7 +101,8 @@ func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
 	require.Subset(t, paths, []string{"counts.files", "counts.conflicts", "bytes", "rate", "seconds", "exit_code", "destinations.0.counts.created", "destinations.1.manifests.0.lines"})
 	require.Contains(t, text, `<h1><span aria-hidden="true">✗</span> NOT COMPLETE: `)
 	require.Contains(t, text, "second&#39; is not (1 conflict left alone); see the hint after each conflict</h1>")
-	require.Contains(t, text, `1: created, 2: conflict`)
+	require.Contains(t, text, `1: created (verified), 2: conflict`)
+	require.NotContains(t, text, "not verified")
 	require.Contains(t, text, `<span class="bad-text">1 conflict</span> at <bdi class="name">`)
 	require.Contains(t, text, `<td class="time">`)
 
@@ -237,4 +238,23 @@ func BenchmarkReportOfManyFiles(b *testing.B) {
 		}
 		require.Zero(b, r.write(&reporter{cmd: cmd}, outcome{}, func(outcome) summary { return summary{verdict: &verdict{}} }).code())
 	}
+}
+
+// The texts of the user are on the page, and need a page.
+func TestReportHasTheTextsOfTheUser(t *testing.T) {
+	dir := reportedCard(t)
+	src, dst, page := filepath.Join(dir, "card"), filepath.Join(dir, "first"), filepath.Join(dir, "report.html")
+	code, _, stderr := whole(t.Context(), "copy", "--title", "Day 12", src, dst)
+	require.Equal(t, 2, code)
+	require.Contains(t, stderr, "--title is a text of the report: add --report FILE")
+	require.NoDirExists(t, filepath.Join(dst, "sub"))
+
+	code, _, _ = whole(t.Context(), "copy", "--report", page, "--title", "Day <12>", "--operator", "M. Weber", "--note", "Reel\x1b3", src, dst)
+	require.Equal(t, 0, code)
+	text := readPage(t, page)
+	require.Contains(t, text, `<p class="title">Day &lt;12&gt;</p>`)
+	require.Regexp(t, `(?s)<h2 id="job">Job</h2>.{1,40}operator</dt><dd>M. Weber</dd>.{1,20}note</dt><dd>Reel`, text)
+	require.NotContains(t, text, "\x1b")
+	require.NotContains(t, text, "verified)", "nothing was read back")
+	require.Less(t, strings.Index(text, `id="list"`), strings.Index(text, `id="files-kinds"`))
 }

@@ -52,6 +52,11 @@ manifests, reports disk usage, and copies single files, pipes and block devices.
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.DisableFlagsInUseLine = true // Use already contains [flags] where the command has any
 		cmd.InitDefaultHelpFlag()
+		for _, name := range reportTexts {
+			if cmd.Flags().Lookup(name) != nil {
+				complete(cmd, name, cobra.NoFileCompletions)
+			}
+		}
 		help := cmd.Flags().Lookup("help")
 		help.Usage = "print this help"
 		if help.Shorthand != "" {

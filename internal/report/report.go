@@ -19,6 +19,7 @@ type Page struct {
 	Command string    // "copy" or "merge", for example
 	Name    string    // name of the report's file, for the foot of each sheet of paper
 	Begun   time.Time // time of the start; its zone is that of all times on the page
+	Title   string    // title that the user has given; "" for none
 	Verdict string    // one sentence; names in it are quoted
 	Good    bool      // true if the verdict is good
 	Job     outcome.Rows
@@ -28,6 +29,9 @@ type Page struct {
 	Shares  []Share // the places that the run waited for, the largest share first
 	Shards  *Shards // shards of a merge; nil otherwise
 	Files   *Files
+	// ReadBack says for each destination whether the run has read all of its files back; nil if the run
+	// was not asked to.
+	ReadBack []bool
 	// Problems come in the order of their first reports.
 	Problems *Problems
 

@@ -87,7 +87,7 @@ func TestRowsAreInTheOrderOfThePaths(t *testing.T) {
 	p.Files.each(func(e *entry) { got = append(got, e.Path+" "+strings.Join(append(e.marks, e.Results...), "+")) })
 	require.Equal(t, []string{"a created", "b mismatch+created", "c created", "d failed"}, got)
 	page := text(t, p)
-	require.Contains(t, page, `<td class="path"><bdi>b</bdi></td><td class="number">0</td><td class="time">2026-03-14 15:09:26</td><td class="digest">ab00</td><td><strong class="bad-text">mismatch</strong></td>`)
+	require.Contains(t, page, `<td class="path"><bdi>b</bdi></td><td class="number">0</td><td class="time">2026-03-14 15:09:26</td><td class="digest one-line">ab00</td><td><strong class="bad-text">mismatch</strong></td>`)
 }
 
 func TestResultsAtSeveralDestinations(t *testing.T) {

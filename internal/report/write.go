@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed" // the parts of the page
 	"encoding/base64"
@@ -96,7 +97,7 @@ func (p *Page) view() *view {
 	style := styleText + pageFoot(p.Name)
 	v := &view{
 		Page:       p,
-		Title:      capital(p.Verdict) + " (Sealift " + p.Command + ")",
+		Title:      cmp.Or(p.Title, capital(p.Verdict)) + " (Sealift " + p.Command + ")",
 		Begun:      p.Begun.Format("2 January 2006, 15:04:05 MST"),
 		Zone:       p.Begun.Format("MST (-07:00)"),
 		TreesTitle: "Source and destinations",
@@ -199,10 +200,16 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 	}
 	b = append(b, `</td>`...)
 	for i := range p.Digests {
-		b = append(b, `<td class="digest">`...)
+		var digest []byte
 		if i < len(e.Digests) && len(e.Digests[i]) > 0 {
-			b = p.AppendDigest(b, i, e.Digests[i])
+			digest = p.AppendDigest(nil, i, e.Digests[i])
 		}
+		class := "digest"
+		if len(digest) <= 64 && len(p.Digests) == 1 { // a column of that width fits on A4 beside the others
+			class += " one-line"
+		}
+		b = append(b, `<td class="`+class+`">`...)
+		b = append(b, digest...)
 		b = append(b, `</td>`...)
 	}
 	b = append(b, `<td>`...)
@@ -211,9 +218,29 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 		b = append(b, escaped(strings.Join(e.marks, ", "))...)
 		b = append(b, `</strong>`...)
 	} else {
-		b = append(b, escaped(resultText(e.Results))...)
+		b = append(b, escaped(resultText(p.states(e)))...)
 	}
 	return append(b, "</td></tr>\n"...)
+}
+
+// states returns the results of an entry at all destinations. If the run has read files back, they say
+// whether it has read this one.
+func (p *Page) states(e *entry) []string {
+	if e.Kind != "" || len(p.ReadBack) != len(e.Results) {
+		return e.Results
+	}
+	states := make([]string, len(e.Results))
+	for i, r := range e.Results {
+		switch {
+		case r == "conflict" || r == "not copied" || r == "":
+			states[i] = r
+		case p.ReadBack[i]:
+			states[i] = r + " (verified)"
+		default:
+			states[i] = r + " (not verified)"
+		}
+	}
+	return states
 }
 
 // resultText joins the results at all destinations. Equal results become one word.
