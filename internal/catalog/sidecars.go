@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"path"
 	"slices"
 	"strings"
 
@@ -84,6 +85,26 @@ func (x *others) moveSidecars(sidecars []*list) error {
 			x.keepMoved(l)
 		}
 		l.prev.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MoveSidecars implements Planned.
+func (m *manifests) MoveSidecars() error {
+	var last string
+	for _, entry := range m.beside {
+		file := strings.TrimSuffix(entry, path.Ext(entry))
+		if file == last {
+			continue
+		}
+		last = file
+		found, err := m.others.findSidecars(file)
+		if err == nil {
+			err = m.others.moveSidecars(found)
+		}
 		if err != nil {
 			return err
 		}

@@ -232,4 +232,7 @@ type Planned interface {
 	Names() []string
 	Special() []string
 	EachKept(yield func(slot int, file string, digest []byte) error) error
+	// MoveSidecars moves the own manifests beside files in the root aside, because tasks may replace these
+	// files. Finish gives those of other files their names again.
+	MoveSidecars() error
 }

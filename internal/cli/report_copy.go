@@ -112,8 +112,12 @@ func (p *copyPage) each(e *event.Entry) {
 	for _, d := range e.Digests {
 		f.Digests = append(f.Digests, d)
 	}
-	for _, outcome := range e.Outcomes {
-		f.Results = append(f.Results, cmp.Or(outcome, "not copied"))
+	for i, outcome := range e.Outcomes {
+		result := cmp.Or(outcome, "not copied")
+		if p.readsBack() && e.Kind == fsys.Regular && outcome != "" && outcome != "conflict" && !e.Listed[i] {
+			result += report.NotVerified
+		}
+		f.Results = append(f.Results, result)
 	}
 	p.file(f)
 }
@@ -133,13 +137,16 @@ func (p *copyPage) event(e event.Event) {
 	p.mark(e.Path, result)
 }
 
+// readsBack reports whether the run reads the files that manifests list again.
+func (p *copyPage) readsBack() bool { return p.options.Verify != engine.VerifyOff && !p.options.DryRun }
+
 // complete adds what only the page of a copy has, after its end.
 func (p *copyPage) complete(s *engine.Summary, result outcome) {
 	if p.htmlReport == nil {
 		return
 	}
 	p.more = func(page *report.Page) {
-		if p.options.Verify != engine.VerifyOff && !s.DryRun {
+		if p.readsBack() {
 			cut := p.options.FailFast && s.Errors+s.Mismatches > 0
 			for _, t := range s.Targets {
 				page.ReadBack = append(page.ReadBack, t.Lost == nil && t.Verified > 0 && !cut && result.signal == nil)

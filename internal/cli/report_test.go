@@ -258,3 +258,24 @@ func TestReportHasTheTextsOfTheUser(t *testing.T) {
 	require.NotContains(t, text, "verified)", "nothing was read back")
 	require.Less(t, strings.Index(text, `id="list"`), strings.Index(text, `id="files-kinds"`))
 }
+
+// A file is called verified only if the run has read it back: not one that the history leaves out, and not
+// one that policy "never" leaves alone.
+func TestReportCallsOnlyReadFilesVerified(t *testing.T) {
+	dir := t.TempDir()
+	src, dst, page := filepath.Join(dir, "card"), filepath.Join(dir, "dst"), filepath.Join(dir, "report.html")
+	treetest.Create(t, src, treetest.Dir{"clip": treetest.File("1"), ".DS_Store": treetest.File("2")})
+	code, _, stderr := whole(t.Context(), "copy", "--verify", "--mhl", "--report", page, src, dst)
+	require.Equal(t, 0, code, stderr)
+	text := readPage(t, page)
+	require.Regexp(t, `<bdi>clip</bdi>.*<td>created \(verified\)</td>`, text)
+	require.Regexp(t, `<bdi>\.DS_Store</bdi>.*<td>created \(not verified\)</td>`, text)
+
+	second := filepath.Join(dir, "second")
+	treetest.Create(t, second, treetest.Dir{"clip": treetest.File("other")})
+	code, _, stderr = whole(t.Context(), "copy", "--verify", "--overwrite-policy", "never", "--report", page, src, second)
+	require.Equal(t, 0, code, stderr)
+	text = readPage(t, page)
+	require.Regexp(t, `<bdi>clip</bdi>.*<td>kept \(not verified\)</td>`, text)
+	require.Regexp(t, `<bdi>\.DS_Store</bdi>.*<td>created \(verified\)</td>`, text)
+}

@@ -263,6 +263,9 @@ func (r *scrubReporter) scrubVerdict(n *verify.ScrubCounts) verdict {
 		v.add("a copy is incomplete")
 	}
 	v.addCount(n.Errors, "error")
+	if n.Rotted+n.Changed+n.Differs+n.Missing > 0 {
+		v.next = repairStep
+	}
 	return v
 }
 

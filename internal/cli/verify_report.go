@@ -217,7 +217,7 @@ func (r *verifyReporter) newOutcome(s *verify.Summary, result outcome) *verifyOu
 	}
 	d.verdict = r.verifyVerdict(&d.Counts, s.Manifests)
 	if result.signal == nil && s.Mismatches+s.Missing > 0 {
-		d.next = "repair the files from another copy with sealift repair DIR --from OTHER"
+		d.next = repairStep
 	}
 	d.close(result, r.where)
 	return d
@@ -280,6 +280,9 @@ func (d *verifyOutcome) manifestRows(path string) (rows outcomes.Rows) {
 	}
 	return rows
 }
+
+// repairStep is the next step after a check has found damage.
+const repairStep = "repair the files from another copy with sealift repair DIR --from OTHER"
 
 // verifyVerdict is the first line of the summary of a verification. It counts lines if a directory
 // has several manifests, because these may list the same files.

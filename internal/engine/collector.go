@@ -162,9 +162,10 @@ func (c *collector) deliverEntry(f *result) {
 	if c.opts.Each == nil {
 		return
 	}
-	e := &event.Entry{Path: f.path, Kind: f.kind, Size: f.size, Mtime: f.mtime, Outcomes: make([]string, len(c.targets))}
+	e := &event.Entry{Path: f.path, Kind: f.kind, Size: f.size, Mtime: f.mtime, Outcomes: make([]string, len(c.targets)), Listed: make([]bool, len(c.targets))}
 	for _, t := range f.targets {
 		e.Outcomes[t.target.Index] = outcomeNames[t.done]
+		e.Listed[t.target.Index] = t.Digests != nil && !t.unlisted && !t.ignored
 		if e.Digests == nil {
 			e.Digests = t.Digests
 		}

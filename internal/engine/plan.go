@@ -379,7 +379,10 @@ func (p *planning) prepareDestination(i int, t *target) error {
 		return errors.New("another process has written a manifest meanwhile; plan again")
 	}
 	t.records.Resume(nil)
-	return t.records.BeforeChanges()
+	if err := t.records.BeforeChanges(); err != nil {
+		return err
+	}
+	return record.Of[catalog.Planned](&t.records).MoveSidecars()
 }
 
 // undoDestinations removes the directories that this planner has created at the destinations,

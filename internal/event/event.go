@@ -49,6 +49,8 @@ type Entry struct {
 	// Outcomes has one element for each of engine.Options.Targets: Event.Action, "conflict", or "" if
 	// the entry was not copied there.
 	Outcomes []string
+	// Listed says for each destination whether the manifests there list the file, so that --verify reads it.
+	Listed []bool
 }
 
 // OfFile returns an event about a file. Both the event and its error contain the path and

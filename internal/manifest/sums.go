@@ -351,3 +351,12 @@ func (s *forms) splitUntagged(rest []byte, digestSize int) (name []byte, ok bool
 	}
 	return rest[1:], true
 }
+
+// Escape returns a path with the escapes of a line that begins with a backslash.
+func Escape(path string) string { return string(appendName(nil, []byte(path), true)) }
+
+// Unescape returns the path of a line that begins with a backslash. ok is false if it has another escape.
+func Unescape(name string) (path string, ok bool) {
+	b, ok := appendUnescaped(nil, []byte(name))
+	return string(b), ok
+}

@@ -223,8 +223,11 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 	return append(b, "</td></tr>\n"...)
 }
 
-// states returns the results of an entry at all destinations. If the run has read files back, they say
-// whether it has read this one.
+// NotVerified ends the result of a file that the run does not read back, because no manifest lists it.
+const NotVerified = " (not verified)"
+
+// states returns the results of an entry at all destinations. If the run was asked to read files back, they
+// say whether it has read this one.
 func (p *Page) states(e *entry) []string {
 	if e.Kind != "" || len(p.ReadBack) != len(e.Results) {
 		return e.Results
@@ -232,12 +235,12 @@ func (p *Page) states(e *entry) []string {
 	states := make([]string, len(e.Results))
 	for i, r := range e.Results {
 		switch {
-		case r == "conflict" || r == "not copied" || r == "":
+		case r == "conflict" || r == "not copied" || strings.HasSuffix(r, NotVerified):
 			states[i] = r
 		case p.ReadBack[i]:
 			states[i] = r + " (verified)"
 		default:
-			states[i] = r + " (not verified)"
+			states[i] = r + NotVerified
 		}
 	}
 	return states

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/outfile"
 )
 
@@ -123,19 +124,14 @@ func parseTime(text string) (seconds int64, ok bool) {
 // Clock returns a time as a state can store it: from 1970-01-01 00:00:01 to the year 9999.
 func Clock(t time.Time) int64 { return min(max(t.Unix(), 1), 253402300799) }
 
-// Paths are escaped as in manifests: the line begins with a backslash, and those three bytes of the
-// path have a name.
-var (
-	escaper   = strings.NewReplacer(`\`, `\\`, "\n", `\n`, "\r", `\r`)
-	unescaper = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r")
-)
+// Paths are escaped as in manifests: the line then begins with a backslash.
 
 // appendLine appends the line of a file.
 func appendLine(dst []byte, path string, e []byte) []byte {
 	escaped := path
 	if strings.ContainsAny(path, "\\\n\r") {
 		dst = append(dst, '\\')
-		escaped = escaper.Replace(path)
+		escaped = manifest.Escape(path)
 	}
 	dst = append(dst, e...)
 	dst = append(dst, "  "...)
@@ -147,8 +143,7 @@ func parseLine(line string) (path string, e Entry, ok bool) {
 	rest, escaped := strings.CutPrefix(line, `\`)
 	fields, path, _ := strings.Cut(rest, "  ")
 	if escaped {
-		raw := path
-		if path = unescaper.Replace(raw); escaper.Replace(path) != raw {
+		if path, ok = manifest.Unescape(path); !ok {
 			return "", e, false
 		}
 	} else if strings.ContainsAny(path, "\\\r") {

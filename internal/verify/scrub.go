@@ -433,31 +433,21 @@ func (s *scrubbing) resultOf(j *scrubJob) scrub.Result {
 
 var errKnown = errors.New("an earlier scrub could not read it, and the time was too short to try again")
 
+var scrubVerdicts = [...]Verdict{
+	scrub.Good: Match, scrub.Rotted: Rotted, scrub.Changed: Changed, scrub.Differs: Differs, scrub.Missing: Missing, scrub.Unreadable: Unreadable,
+}
+
 // reportScrub counts and reports a file.
 func (s *scrubbing) reportScrub(j *scrubJob, result scrub.Result) {
 	c, p := &s.summary.ScrubCounts, j.parts[0]
-	switch result {
-	case scrub.Good:
-		c.Matches++
-		p.verdict = Match
-	case scrub.Rotted:
-		c.Rotted++
-		p.verdict = Rotted
-	case scrub.Changed:
-		c.Changed++
-		p.verdict = Changed
-	case scrub.Differs:
-		c.Differs++
-		p.verdict = Differs
-	case scrub.Missing:
-		c.Missing++
-		p.verdict = Missing
-	case scrub.Unreadable:
-		c.Errors++
-		p.verdict = Unreadable
-		if p.err == nil {
-			p.err = errKnown
-		}
+	count := [...]*int64{
+		scrub.Good: &c.Matches, scrub.Rotted: &c.Rotted, scrub.Changed: &c.Changed, scrub.Differs: &c.Differs,
+		scrub.Missing: &c.Missing, scrub.Unreadable: &c.Errors,
+	}[result]
+	*count++
+	p.verdict = scrubVerdicts[result]
+	if result == scrub.Unreadable && p.err == nil {
+		p.err = errKnown
 	}
 	if result != scrub.Good || s.opts.Verbose {
 		s.reportPart(p)
