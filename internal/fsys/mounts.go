@@ -76,8 +76,22 @@ func (m Mounts) Of(path string) (on Mount) {
 	return on
 }
 
+// FileSystemOf is Of, except that a directory mounted on itself counts as a part of the mount below
+// it. A service of systemd has such a mount at each of its ReadWritePaths, with or without a disk.
+func (m Mounts) FileSystemOf(path string) Mount {
+	on := m.Of(path)
+	for range m { // a changing table can have a loop
+		below := m.withID(on.Parent)
+		if below.ID == "" || below.Device != on.Device || on.Root != filepath.Join(below.Root, tail(on.Dir, below.Dir)) {
+			break
+		}
+		on = below
+	}
+	return on
+}
+
 // At reports whether a file system is mounted at the directory.
-func (m Mounts) At(dir string) bool { return m.Of(dir).Dir == dir }
+func (m Mounts) At(dir string) bool { return m.FileSystemOf(dir).Dir == dir }
 
 // Shown returns the paths, relative to the directory dst, at which the mount table shows the
 // directory src or directories below it: "." is dst itself. Only the topmost of such paths are

@@ -17,6 +17,14 @@ const mountTable = `22 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw
 malformed
 `
 
+// onThemselves has directories of mountTable that are mounted on themselves.
+const onThemselves = `37 22 8:1 /media/RAID\040C /media/RAID\040C rw - ext4 /dev/sda1 rw
+38 22 8:1 /net/nas /net/nas rw - ext4 /dev/sda1 rw
+39 30 8:17 / /media/ann/RAID\040A rw - exfat /dev/sdb1 rw
+40 32 0:40 /sub/a/x /btrfs/a/x rw - btrfs /dev/sdc rw
+41 22 8:1 /self /self rw - ext4 /dev/sda1 rw
+`
+
 func TestMountOfAPath(t *testing.T) {
 	mounts := parseMounts(mountTable)
 	for path, dir := range map[string]string{
@@ -27,6 +35,15 @@ func TestMountOfAPath(t *testing.T) {
 	}
 	require.True(t, mounts.At("/net/auto"))
 	require.False(t, mounts.At("/hidden/below"), "a later mount hides it")
+}
+
+func TestDirectoriesMountedOnThemselves(t *testing.T) {
+	mounts := parseMounts(mountTable + onThemselves)
+	for path, id := range map[string]string{
+		"/media/ann/RAID A/day": "30", "/media/RAID C/day": "22", "/btrfs/a/x/y": "32", "/btrfs/top/x": "33", "/mnt/again/x": "31",
+	} {
+		require.Equal(t, id, mounts.FileSystemOf(path).ID, path)
+	}
 }
 
 // Each mount of these tables has its ID as its source.
@@ -129,16 +146,16 @@ func unique(paths []string) (list []string) {
 }
 
 func TestUnmounted(t *testing.T) {
-	mounts := parseMounts(mountTable)
+	mounts := parseMounts(mountTable + onThemselves)
 	const fstab = "# comment\n/dev/sda1 / ext4 defaults 0 1\nUUID=1 none swap sw 0 0\n" +
-		"nas:/x /net/nas nfs defaults\nnas:/y /net/auto nfs x-systemd.automount\n/dev/sdd /with\\040space ext4\nshort\n"
+		"/self /self none bind\nnas:/x /net/nas nfs defaults\nnas:/y /net/auto nfs x-systemd.automount\n/dev/sdd /with\\040space ext4\nshort\n"
 	for path, why := range map[string]string{
 		"/media/ann/RAID A/day1": "", "/media/ann/RAID A": "", "/media": "", "/medial/x": "",
-		"/media/ann/RAID B/day1": "it is below /media", "/run/media/x": "it is below /run/media",
+		"/media/ann/RAID B/day1": "it is below /media", "/media/RAID C/x": "it is below /media", "/self/x": "", "/run/media/x": "it is below /run/media",
 		"/net/nas": "/etc/fstab has a file system for /net/nas", "/net/nas/x": "/etc/fstab", "/net/nasx": "",
 		"/net/auto/x": "", "/with space/x": "/etc/fstab", "/": "", "/home/x": "", "/none": "",
 	} {
-		got := unmounted(path, mounts.Of(path).Dir, mounts, fstab)
+		got := unmounted(path, mounts.FileSystemOf(path).Dir, mounts, fstab)
 		if why == "" {
 			require.Empty(t, got, path)
 		} else {

@@ -21,7 +21,7 @@ func Unmounted(path string) (why string, err error) {
 	if err != nil && !os.IsNotExist(err) {
 		return "", err
 	}
-	on := mounts.Of(path).Dir
+	on := mounts.FileSystemOf(path).Dir
 	if mounts == nil {
 		on = mountedAt(path)
 	}
@@ -41,8 +41,8 @@ func unmounted(path, on string, mounts Mounts, fstab string) string {
 	}
 	for line := range strings.Lines(fstab) {
 		fields := strings.Fields(line)
-		if mounts == nil || len(fields) < 3 || strings.HasPrefix(fields[0], "#") || fields[2] == "swap" {
-			continue
+		if mounts == nil || len(fields) < 3 || strings.HasPrefix(fields[0], "#") || fields[2] == "swap" || fields[0] == fields[1] {
+			continue // the last are directories mounted on themselves
 		}
 		dir := filepath.Clean(unescape(fields[1], `\`, 8))
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
