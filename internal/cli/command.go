@@ -78,7 +78,7 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 	r.results.Close()
 
 	if errors.As(err, new(*failure.RefusedError)) {
-		return errors.Join(err, r.logRefusal(err))
+		return errors.Join(err, r.metrics.refused(r), r.logRefusal(err))
 	}
 	if summary == nil {
 		summary = new(S)

@@ -192,6 +192,7 @@ func (f *copyFlags) groups() []flagGroup {
 			verboseFlag(s, &f.verbose, "list changes with the reason; -vv lists every entry")
 			f.commonFlags(s, "change and message")
 			f.reportFlag(s)
+			f.metricsFlag(s)
 			s.BoolVar(&f.debug, "debug", false, "print what the run waited for, and its counters,\non standard error")
 		}},
 	}

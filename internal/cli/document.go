@@ -33,11 +33,16 @@ type treeRows struct {
 	rows outcomes.Rows
 }
 
-// publish writes the outcome of a command to the report and the log, and prints it. build makes the
+// publish writes the outcome of a command to the report, the metrics and the log, and prints it. build makes the
 // document. publish calls it after each step that may fail, so that the document has all failures.
 func (r *reporter) publish(stdout io.Writer, result outcome, build func(outcome) document) outcome {
 	result = r.page.write(r, result, func(result outcome) summary { return build(result).summary() })
+	result = r.metrics.publish(r, result, build)
+	before := result.code()
 	result = r.endLog(result, build(result).logged()...)
+	if result.code() != before {
+		result = r.metrics.publish(r, result, build)
+	}
 	d := build(result)
 	switch {
 	case r.json:

@@ -17,6 +17,7 @@ type outputFlags struct {
 	logFormat   logFormat
 	progress    progress.Mode
 	report      string // path of a file, "" for none
+	metrics     string // the same
 }
 
 func (f *outputFlags) quietFlag(s *pflag.FlagSet, text string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 )
 
-// This file implements one rule: neither the log nor the HTML report is a file that the command
+// This file implements one rule: the log, the HTML report and the metrics are no files that the command
 // reads, or writes for another purpose. A command checks that before it opens the log, which it
 // appends to any file. The manifest and the report need no check against inputs, because they
 // replace only files of their own form.
@@ -29,8 +29,10 @@ const (
 // usedFiles are the other files of a command.
 type usedFiles struct {
 	files  []usedFile
-	trees  []usedFile                  // directories that must not contain a log or report
+	trees  []usedFile                  // directories that must not contain a log, report or metrics
 	copied func(p *outfile.Place) bool // reports whether a copied entry has the place; may be nil
+
+	read, written []string // sources and destinations, for metrics
 }
 
 // usedFile is a file that a command reads or writes, which need not exist.
@@ -61,25 +63,24 @@ func (u usedFile) is(p *outfile.Place) bool {
 	return u.path != "" && p.Is(u.path)
 }
 
-// refuseOutputs refuses a log or a report that is another file of the command.
+// refuseOutputs refuses a log, a report or metrics that are another file of the command.
 func (f *outputFlags) refuseOutputs(used usedFiles) error {
-	log, page := usedFile{what: "--log-file", path: f.logFile}, usedFile{what: "--report", path: f.report}
-	if page.path == "-" {
-		page.path = ""
+	outputs := []usedFile{{what: "--log-file", path: f.logFile}, {what: "--report", path: f.report}, {what: "--metrics", path: f.metrics}}
+	for i, out := range outputs {
+		if err := refuseOutput(out, used, slices.Concat(outputs[:i], outputs[i+1:])); err != nil {
+			return err
+		}
 	}
-	if err := refuseOutput(log, used, page); err != nil {
-		return err
-	}
-	return refuseOutput(page, used, log)
+	return nil
 }
 
-func refuseOutput(out usedFile, used usedFiles, other usedFile) error {
-	if out.path == "" {
+func refuseOutput(out usedFile, used usedFiles, others []usedFile) error {
+	if out.path == "" || out.path == "-" {
 		return nil
 	}
 	place := outfile.At(linkTarget(out.path))
 	refuse := func(why string) error { return failure.Refuse("%s %s %s", out.what, quote.Name(out.path), why) }
-	for _, file := range append(slices.Clip(used.files), other) {
+	for _, file := range slices.Concat(used.files, others) {
 		if file.is(place) {
 			return refuse("is also " + file.what + "; choose another file")
 		}

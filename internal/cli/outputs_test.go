@@ -49,6 +49,10 @@ func TestALogOrReportThatIsAnotherFileIsRefused(t *testing.T) {
 		"copy --report dst/SHA256SUMS src dst",
 		"copy --report src/page src dst",
 		"copy --report dst/f src dst",
+		"copy --metrics page --log-file page src dst",
+		"copy --metrics page --report elsewhere/../page src dst",
+		"copy --metrics src/page src dst",
+		"copy --metrics dst/f src dst",
 		"copy --files-from list --log-file hard src dst",
 		"copy --exclude-from list --log-file list src dst",
 		"plan --into other --log-file other/log src dst",
@@ -79,7 +83,7 @@ func TestALogOrReportThatIsAnotherFileIsRefused(t *testing.T) {
 		var stdout, stderr strings.Builder
 		code := execute(t.Context(), root, strings.Fields(line), strings.NewReader(""), &stdout, &stderr)
 		require.Equal(t, 2, code, "%s: %s", line, stderr.String())
-		require.Regexp(t, `^sealift: --(log-file|report) '[^']*' (is|has)[^\n]*; choose another[^\n]*\n$`, stderr.String(), line)
+		require.Regexp(t, `^sealift: --(log-file|report|metrics) '[^']*' (is|has)[^\n]*; choose another[^\n]*\n$`, stderr.String(), line)
 		require.Equal(t, before, treeOf(t), line)
 	}
 

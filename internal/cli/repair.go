@@ -107,6 +107,7 @@ func (f *repairFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only damaged files, and failures")
 			f.commonFlags(s, "repair and message")
+			f.metricsFlag(s)
 		}},
 	}
 }
@@ -141,7 +142,10 @@ func (f *repairFlags) repairOptions(cmd *cobra.Command, args []string) (*repair.
 func (f *repairFlags) usedFiles() usedFiles {
 	o := &f.options
 	stdin, _ := o.Stdin.(*os.File)
-	used := usedFiles{files: append(f.selection.files(), argumentFiles("a manifest to check", []string{o.Manifest}, stdin)...)}
+	used := usedFiles{
+		files: append(f.selection.files(), argumentFiles("a manifest to check", []string{o.Manifest}, stdin)...),
+		read:  o.From, written: []string{o.Dir},
+	}
 	used.trees = []usedFile{{what: "the directory to repair", path: o.Dir}}
 	for _, from := range o.From {
 		used.trees = append(used.trees, usedFile{what: quote.Name(from) + readOnly, path: from})

@@ -85,6 +85,7 @@ func (f *copyFlags) usedFiles(o *engine.Options) usedFiles {
 		files:  f.selection.files(),
 		trees:  []usedFile{{what: "the source" + readOnly, path: o.Source}},
 		copied: func(p *outfile.Place) bool { return copiedOver(p, o) },
+		read:   []string{o.Source}, written: o.Targets,
 	}
 	if f.plan != "" {
 		used.trees = append(used.trees, usedFile{what: ofPlan, path: f.plan})

@@ -29,6 +29,7 @@ type reporter struct {
 	quiet     bool          // print no warnings, and show progress only if --progress asks for it
 	json      bool          // keep the lists below for the JSON output
 	page      *htmlReport   // page of --report; may be nil
+	metrics   *metricsFile  // file of --metrics; may be nil
 	cmd       *cobra.Command
 	start     time.Time
 
@@ -96,8 +97,8 @@ func (r *reporter) printRest() {
 	}
 }
 
-// newReporter returns the reporter of a command, and opens its log. used are the other files of the
-// command, none of which may be the log or the report. The error is a usage error or a refusal.
+// newReporter returns the reporter of a command, and opens its log and its metrics. used are the other files
+// of the command, none of which may be the log, the report or the metrics. The error is a usage error or a refusal.
 func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter, error) {
 	if f.logFormat != logText && f.logFile == "" {
 		return nil, usagef("--log-format needs --log-file")
@@ -106,6 +107,10 @@ func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter,
 		return nil, usagef("--log-file needs a file; messages are printed on standard error")
 	}
 	if err := f.refuseOutputs(used); err != nil {
+		return nil, err
+	}
+	metrics, err := openMetrics(cmd, nil, f.metrics, used)
+	if err != nil {
 		return nil, err
 	}
 	log, err := openLog(cmd.Context(), f.logFile, f.logFormat, whereKey(cmd))
@@ -117,6 +122,7 @@ func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter,
 		screen:   screen,
 		results:  newResults(cmd.OutOrStdout(), screen),
 		log:      log,
+		metrics:  metrics,
 		progress: f.progress,
 		quiet:    f.quiet,
 		json:     f.json,

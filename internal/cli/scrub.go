@@ -64,6 +64,7 @@ No other command reads the state. To repeat all checks, remove it.`,
 			flags.quietFlag(s, "print only files that do not match, and failures")
 			s.BoolVarP(&options.Verbose, "verbose", "v", false, "list files that match, too")
 			flags.commonFlags(s, "mismatch and message")
+			flags.metricsFlag(s)
 		}},
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -78,7 +79,7 @@ No other command reads the state. To repeat all checks, remove it.`,
 			return usagef("--quiet and --verbose contradict each other")
 		}
 		options.Dir = args[0]
-		base, err := newReporter(cmd, flags, usedFiles{files: []usedFile{{what: "the state", path: options.State}}})
+		base, err := newReporter(cmd, flags, usedFiles{files: []usedFile{{what: "the state", path: options.State}}, read: args})
 		if err != nil {
 			return err
 		}

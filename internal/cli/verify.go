@@ -119,6 +119,7 @@ func (f *verifyFlags) groups() []flagGroup {
 			s.BoolVar(&f.noSummary, "no-summary", false, "print no summary")
 			f.commonFlags(s, "mismatch and message")
 			f.reportFlag(s)
+			f.metricsFlag(s)
 		}},
 	}
 }

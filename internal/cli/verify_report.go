@@ -38,7 +38,7 @@ func usedByVerify(o *verify.Options, selected *selection, plan string) usedFiles
 			paths = append(paths, filepath.Join(dir, o.Manifest))
 		}
 	}
-	used := usedFiles{files: append(selected.files(), argumentFiles("a manifest to check", paths, stdin)...)}
+	used := usedFiles{files: append(selected.files(), argumentFiles("a manifest to check", paths, stdin)...), read: o.Paths}
 	if plan != "" {
 		used.trees = []usedFile{{what: ofPlan, path: plan}}
 	}

@@ -5,6 +5,7 @@ package outfile
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ import (
 type Form struct {
 	Name string // name with its article in messages: "a report of Sealift"
 	Mark string // text in the first markZone bytes of each such file
+	Mode uint32 // permissions; 0 for those of the umask
 }
 
 const markZone = 512 // bytes
@@ -218,7 +220,7 @@ func (p *Place) Write(render func(io.Writer) error) error {
 	if err := buffered.Flush(); err != nil {
 		return err
 	}
-	if err := fsys.IgnoreRefusal(file.Chmod(0o666 &^ fsys.Umask())); err != nil {
+	if err := fsys.IgnoreRefusal(file.Chmod(cmp.Or(p.form.Mode, 0o666&^fsys.Umask()))); err != nil {
 		return err
 	}
 	if err := file.Sync(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -107,4 +108,18 @@ func TestWritesAgain(t *testing.T) {
 	require.ErrorIs(t, p.Write(text("third")), ErrExchanged)
 	_, _, err = p.Read()
 	require.ErrorIs(t, err, ErrExchanged)
+}
+
+// The permissions are those of the form, whatever the umask.
+func TestHasThePermissionsOfItsForm(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no such permissions on Windows")
+	}
+	path := filepath.Join(t.TempDir(), "out.txt")
+	p, err := Open(nil, path, Form{Name: form.Name, Mark: form.Mark, Mode: 0o626})
+	require.NoError(t, err)
+	require.NoError(t, p.Write(text("a")))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o626), info.Mode())
 }
