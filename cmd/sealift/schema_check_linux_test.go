@@ -13,42 +13,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A documented is one schema of docs/schema. It records which declared fields were printed.
+// A documented is one schema of docs/schema. It records which declared fields were printed, by any
+// command.
 type documented struct {
 	name     string
 	raw      map[string]any
-	hashes   map[string]any // hashSchema
+	schemas  map[string]*documented // all of them
 	compiled *jsonschema.Schema
-	seen     map[string]bool
+	seen     map[string]bool // of all schemas
 }
-
-// hashSchema is the schema that lists the hashes. Others refer to it.
-const hashSchema = "hash.json"
 
 // readSchemas reads docs/schema, by the names without the extension.
 func readSchemas(t *testing.T) map[string]*documented {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "docs", "schema", "*.json"))
 	require.NoError(t, err)
-	require.Len(t, files, 16)
-	schemas := map[string]*documented{}
-	var hashes any
-	list, err := os.ReadFile(filepath.Join("..", "..", "docs", "schema", hashSchema))
-	require.NoError(t, err)
-	require.NoError(t, json.Unmarshal(list, &hashes))
+	require.Len(t, files, 17)
+	schemas, seen, compiler := map[string]*documented{}, map[string]bool{}, jsonschema.NewCompiler()
+	compiler.AssertFormat()
+	compiler.AssertContent()
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		d := &documented{name: strings.TrimSuffix(filepath.Base(file), ".json"), hashes: hashes.(map[string]any), seen: map[string]bool{}}
+		d := &documented{name: strings.TrimSuffix(filepath.Base(file), ".json"), schemas: schemas, seen: seen}
 		require.NoError(t, json.Unmarshal(text, &d.raw), file)
-		compiler := jsonschema.NewCompiler()
-		compiler.AssertFormat()
-		compiler.AssertContent()
-		require.NoError(t, compiler.AddResource(d.name, d.raw), file)
-		require.NoError(t, compiler.AddResource(hashSchema, hashes), file)
-		d.compiled, err = compiler.Compile(d.name)
-		require.NoError(t, err, file)
+		require.NoError(t, compiler.AddResource(filepath.Base(file), d.raw), file)
 		schemas[d.name] = d
+	}
+	for name, d := range schemas {
+		d.compiled, err = compiler.Compile(name + ".json")
+		require.NoError(t, err, name)
 	}
 	return schemas
 }
@@ -62,18 +56,18 @@ func (d *documented) check(t *testing.T, about, line string) {
 		return
 	}
 	assert.NoError(t, d.compiled.Validate(value), "%s: %s", about, line)
-	d.walk(t, about, "", d.raw, value)
+	d.walk(t, about, d.name, d.raw, value)
 }
 
 func (d *documented) walk(t *testing.T, about, at string, schema map[string]any, value any) {
 	t.Helper()
-	schema = d.resolve(schema)
+	d, schema, at = d.resolve(schema, at)
 	switch value := value.(type) {
 	case map[string]any:
 		properties, _ := schema["properties"].(map[string]any)
 		for key, inner := range value {
 			declared, ok := properties[key].(map[string]any)
-			if assert.True(t, ok, "%s: %s%s/%s is not in docs/schema/%[2]s.json", about, d.name, at, key) {
+			if assert.True(t, ok, "%s: %s/%s is not in docs/schema/%s.json", about, at, key, d.name) {
 				d.seen[at+"/"+key] = true
 				d.walk(t, about, at+"/"+key, declared, inner)
 			}
@@ -85,50 +79,67 @@ func (d *documented) walk(t *testing.T, about, at string, schema map[string]any,
 		}
 	case string:
 		if known, ok := schema["examples"].([]any); ok {
-			assert.Contains(t, known, value, "%s: %s%s", about, d.name, at)
+			assert.Contains(t, known, value, "%s: %s: %s", about, d.name, at)
 		}
 	}
 }
 
-// resolve follows a reference in a schema. For a type that may be null, it returns the
-// other type.
-func (d *documented) resolve(schema map[string]any) map[string]any {
+// definitions begins the names of definitions in references.
+const definitions = "#/$defs/"
+
+// resolve follows a reference in a schema, and returns the place of what it found. For a type that
+// may be null, it returns the other type.
+func (d *documented) resolve(schema map[string]any, at string) (*documented, map[string]any, string) {
 	if choices, ok := schema["oneOf"].([]any); ok {
 		schema = choices[0].(map[string]any)
 	}
-	switch name, _ := schema["$ref"].(string); name {
-	case "":
-	case hashSchema:
-		return d.hashes
-	default:
-		schema = d.raw["$defs"].(map[string]any)[strings.TrimPrefix(name, "#/$defs/")].(map[string]any)
+	ref, _ := schema["$ref"].(string)
+	file, name, isDefinition := strings.Cut(ref, definitions)
+	if file != "" {
+		d = d.schemas[strings.TrimSuffix(file, ".json")]
 	}
-	return schema
+	switch {
+	case ref == "":
+		return d, schema, at
+	case isDefinition:
+		return d, d.raw["$defs"].(map[string]any)[name].(map[string]any), d.name + definitions + name
+	}
+	return d, d.raw, d.name
 }
 
 // fields lists the fields that a schema declares, and checks that each has a description.
-func (d *documented) fields(t *testing.T, at string, schema map[string]any) (names []string) {
+func (d *documented) fields(t *testing.T) (names []string) {
 	t.Helper()
-	schema = d.resolve(schema)
-	assert.NotEmpty(t, schema["description"], "%s%s", d.name, at)
+	assert.NotEmpty(t, d.raw["description"], d.name)
+	names = d.fieldsOf(t, d.name, d.raw)
+	defined, _ := d.raw["$defs"].(map[string]any)
+	for name, schema := range defined {
+		names = append(names, d.fieldsOf(t, d.name+definitions+name, schema.(map[string]any))...)
+	}
+	return names
+}
+
+func (d *documented) fieldsOf(t *testing.T, at string, schema map[string]any) (names []string) {
+	t.Helper()
 	if schema["type"] == "object" {
-		assert.NotContains(t, schema, "additionalProperties", "%s%s: fields may be added", d.name, at)
+		assert.NotContains(t, schema, "additionalProperties", "%s: %s: fields may be added", d.name, at)
 	}
 	properties, _ := schema["properties"].(map[string]any)
 	for key, inner := range properties {
 		names = append(names, at+"/"+key)
-		names = append(names, d.fields(t, at+"/"+key, inner.(map[string]any))...)
+		assert.NotEmpty(t, inner.(map[string]any)["description"], "%s: %s/%s", d.name, at, key)
+		names = append(names, d.fieldsOf(t, at+"/"+key, inner.(map[string]any))...)
 	}
 	if items, ok := schema["items"].(map[string]any); ok {
-		names = append(names, d.fields(t, at, items)...)
+		names = append(names, d.fieldsOf(t, at, items)...)
 	}
 	return names
 }
 
 func (d *documented) wasAllSeen(t *testing.T) {
 	t.Helper()
-	for _, field := range d.fields(t, "", d.raw) {
-		known := d.seen[field] || slices.Contains(sometimesPrinted, d.name+field)
-		assert.True(t, known, "%s%s is declared, and was never printed", d.name, field)
+	for _, field := range d.fields(t) {
+		known := d.seen[field] || slices.Contains(sometimesPrinted, field)
+		assert.True(t, known, "%s: %s is declared, and was never printed", d.name, field)
 	}
 }

@@ -14,14 +14,19 @@ import (
 type compareOutcome struct {
 	headJSON
 	verdict
-	Equal    bool              `json:"equal"` // true if everything was compared, and nothing differs
-	Trees    []compareTreeJSON `json:"trees"`
-	OneWay   bool              `json:"one_way"`
-	Quick    bool              `json:"quick"`
-	Metadata bool              `json:"metadata"`
-	Counts   compareCountsJSON `json:"counts"`
+	// Whether all was compared that was asked for, and nothing differs: exit_code is 0. With quick, no
+	// content was read.
+	Equal    bool              `json:"equal"`
+	Trees    []compareTreeJSON `json:"trees"`    // The directories, in the order of the command line.
+	OneWay   bool              `json:"one_way"`  // Whether entries that A lacks are no differences.
+	Quick    bool              `json:"quick"`    // Whether size and modification time were compared, and no content.
+	Metadata bool              `json:"metadata"` // Whether metadata was compared.
+	Counts   compareCountsJSON `json:"counts"`   // How many there are of each kind.
+	// The content of A that was compared, in bytes.
 	amountJSON
-	Differences []differenceJSON `json:"differences"`
+	Differences []differenceJSON `json:"differences"` // The differences, in the order of the paths.
+	// Markers and journals of unfinished copies first; then entries that could not be compared, in the
+	// order of the paths.
 	endJSON
 
 	c *comparer
@@ -29,29 +34,31 @@ type compareOutcome struct {
 }
 
 type compareTreeJSON struct {
-	Tree string `json:"tree"` // A, B, ...
+	Tree string `json:"tree"` // Its letter: A, B and so on.
+	// The directory, as it was given.
 	nameJSON
 }
 
 type compareCountsJSON struct {
 	compare.Counts
-	Only []onlyJSON `json:"only_in"`
+	Only []onlyJSON `json:"only_in"` // The entries that some trees have and others lack, by the trees that have them.
 }
 
 type onlyJSON struct {
-	Trees  []string `json:"trees"`
-	Files  int64    `json:"files"`
-	Bytes  int64    `json:"bytes"`
-	Others int64    `json:"others"`
+	Trees  []string `json:"trees"`  // The trees that have them.
+	Files  int64    `json:"files"`  // Regular files.
+	Bytes  int64    `json:"bytes"`  // The size of those files, in bytes.
+	Others int64    `json:"others"` // Directories, symbolic links and special files.
 }
 
 type differenceJSON struct {
+	// The entry, relative to the trees, with slashes; a directory ends in a slash.
 	nameJSON
-	Verdict string   `json:"event"` // the event of the log
-	Trees   []string `json:"trees"`
-	Reason  string   `json:"reason,omitempty"`
-	Files   *int64   `json:"files,omitempty"` // number of regular files in a directory
-	Bytes   *int64   `json:"bytes,omitempty"`
+	Verdict string   `json:"event"`            // The event, as in the log: how the trees differ.
+	Trees   []string `json:"trees"`            // For only_in, the trees that have the entry; else the tree that differs from A.
+	Reason  string   `json:"reason,omitempty"` // The difference, in English, for people. The text may change.
+	Files   *int64   `json:"files,omitempty"`  // The number of regular files below a directory that represents all its contents.
+	Bytes   *int64   `json:"bytes,omitempty"`  // For only_in: the size of the file, or of the files in the directory, in bytes.
 }
 
 func letterList(trees []int) (list []string) {

@@ -95,9 +95,12 @@ func thousandths(share float64) float64 { return math.Round(share*1000) / 1000 }
 
 // shareJSON is the part of its time that a copy waited for one place.
 type shareJSON struct {
-	Place  string  `json:"place"`       // source, cpu, destination or limit
-	Target string  `json:"destination"` // one destination; "" for other places and for all destinations together
-	Share  float64 `json:"share"`       // part of the whole run, from 0 to 1
+	// Its name: source; cpu, also for file systems in memory; destination; or limit (--bwlimit). Others
+	// may be added.
+	Place string `json:"place"`
+	// The destination, as it was given; empty for other places, and for all destinations together.
+	Target string  `json:"destination"`
+	Share  float64 `json:"share"` // The part of the whole time, to three decimals.
 }
 
 // newLimitJSON returns the place that limited the run, or nil.

@@ -16,24 +16,38 @@ import (
 // copyOutcome is the outcome of copy.
 type copyOutcome struct {
 	headJSON
-	Source nameJSON `json:"source"`
-	DryRun bool     `json:"dry_run"`
+	Source nameJSON `json:"source"` // The source, as it was given or as the plan has it.
+	// Whether nothing was written: the numbers are of what would be done, or merge only reports the states
+	// of the shards.
+	DryRun bool `json:"dry_run"`
 	copiedJSON
-	Reserved  *reservedJSON  `json:"reserved,omitempty"` // counts of the source; nil for a merge
-	Conflicts []conflictJSON `json:"conflicts"`
+	Reserved  reservedJSON   `json:"reserved"`  // Journals, markers and temporaries of unfinished copies in the source, which no copy gets.
+	Conflicts []conflictJSON `json:"conflicts"` // Names that the policy left alone.
+	// Mismatches, errors and destinations dropped, in the order in which they were found.
 	endJSON
 }
 
 // copiedJSON is the outcome of a copy, of a merge, and of each shard of run.
 type copiedJSON struct {
 	verdict
+	// Numbers of entries of each kind. With several destinations, an entry still counts once. It counts in
+	// the first of created, replaced, metadata_updated, up_to_date and kept that is true at any
+	// destination.
 	Counts engine.Totals `json:"counts"`
+	// Size of the files copied, in bytes, without resumed_bytes. With several destinations, a file counts
+	// once.
 	amountJSON
-	ReadBackRate *float64          `json:"read_back_rate"` // bytes per second of reading back all destinations, or null
-	ResumedFiles int64             `json:"resumed_files"`  // files that an interrupted run had copied, not read again
-	ResumedBytes int64             `json:"resumed_bytes"`  // bytes of these files, and of parts of others that were already copied
-	Destinations []destinationJSON `json:"destinations"`   // empty if the copy was not begun
-	Limit        *shareJSON        `json:"limit"`          // the limit of the run, or null
+	// The average speed of reading back, of all destinations together, in bytes per second, without
+	// decimals; null if it is unknown.
+	ReadBackRate *float64 `json:"read_back_rate"`
+	ResumedFiles int64    `json:"resumed_files"` // Files that an interrupted run had copied, and that were not read again.
+	ResumedBytes int64    `json:"resumed_bytes"` // Size of these files, and of the parts of other files that were already copied, in bytes.
+	// The destinations, in the order of the command line or of the plan; empty if the copy ended before it
+	// began.
+	Destinations []destinationJSON `json:"destinations"`
+	// The place that the run waited for most, or all destinations together. It is null if nothing was
+	// copied, in a dry run, after less than a tenth of a second, and for merge: each task reports its own.
+	Limit *shareJSON `json:"limit"`
 
 	options *engine.Options
 	s       *engine.Summary
@@ -42,17 +56,32 @@ type copiedJSON struct {
 
 // destinationJSON is the outcome at one destination.
 type destinationJSON struct {
+	// The destination, as it was given.
 	nameJSON
-	Verdict string     `json:"verdict"`
-	Volume  volumeJSON `json:"volume"`
+	Verdict string `json:"verdict"` // The verdict about this destination.
+	// The volume that holds the destination, when the command began. A text is empty if it is unknown, and
+	// has U+FFFD in place of bytes that are not UTF-8.
+	Volume volumeJSON `json:"volume"`
 	engine.DestinationCounts
-	Missing      *int64           `json:"missing"`        // number of missing files; null if the source was not counted to its end
-	Dropped      *string          `json:"dropped"`        // reason why the destination was dropped, or null
-	Rate         *float64         `json:"rate"`           // bytes per second of copying, or null
-	ReadBackRate *float64         `json:"read_back_rate"` // bytes per second of reading back, or null
-	Manifests    []manifestJSON   `json:"manifests"`
-	Generations  []generationJSON `json:"generations"` // generations of --mhl
-	Backup       *backupJSON      `json:"backup"`      // replaced files; null without --backup-dir
+	// Regular files of the source that are not at this destination, conflicts aside; null if the run ended
+	// before all files of the source were counted.
+	Missing *int64 `json:"missing"`
+	// The reason for which the destination was dropped, as text for people; null if it was not dropped.
+	Dropped *string `json:"dropped"`
+	// The average speed of copying to this destination, until everything was on the device, in bytes per
+	// second, without decimals; null if it is unknown.
+	Rate *float64 `json:"rate"`
+	// The average speed of reading it back, in bytes per second, without decimals; null if it is unknown.
+	ReadBackRate *float64 `json:"read_back_rate"`
+	// The manifests that were written, one for each hash; none in a dry run, if the run was stopped, and
+	// for a shard, because the merge writes them. With --bag, the manifests, tag manifests and other tag
+	// files of a bag that is complete. With --mhl=classic, the media hash list as well.
+	Manifests []manifestJSON `json:"manifests"`
+	// With --mhl, the generations of ASC MHL histories that were written here: those of nested histories,
+	// the deepest first, and then that of the destination.
+	Generations []generationJSON `json:"generations"`
+	// The replaced files that --backup-dir keeps; null without it, and with policies that replace nothing.
+	Backup *backupJSON `json:"backup"`
 
 	volume string
 	t      *engine.TargetSummary
@@ -60,36 +89,46 @@ type destinationJSON struct {
 
 // reservedJSON counts the journals, markers and temporaries in the source, which no copy gets.
 type reservedJSON struct {
-	Count int64      `json:"count"`
-	Paths []nameJSON `json:"paths"` // the first paths
+	Count int64      `json:"count"` // Their number.
+	Paths []nameJSON `json:"paths"` // The first of them, relative to the source.
 }
 
 type manifestJSON struct {
+	// The manifest, below the destination as it was given.
 	nameJSON
+	// The hash; empty for bagit.txt and bag-info.txt, and the first one of a media hash list. Others may
+	// be added.
 	Algorithm string `json:"algorithm"`
-	Lines     int    `json:"lines"`
-	Dropped   int    `json:"dropped"` // lines of an earlier run for files that are gone or were replaced
-	SHA256    string `json:"sha256"`  // digest of the manifest file; "" if no line was left and the manifest was removed
+	Lines     int    `json:"lines"` // The number of files that it lists.
+	// The number of lines of the previous manifest that were dropped, because the file is gone or this
+	// copy replaced it.
+	Dropped int `json:"dropped"`
+	// SHA-256 of the manifest itself, in hexadecimal; empty if no line was left and the manifest was
+	// removed.
+	SHA256 string `json:"sha256"`
 }
 
 // backupJSON is the backup directory, with the number of replaced files that it keeps.
 type backupJSON struct {
+	// The backup directory, as the user would write it.
 	nameJSON
-	Files int64 `json:"files"`
+	Files int64 `json:"files"` // Replaced files that this run has kept; in a dry run, files that it would keep.
 }
 
 type conflictJSON struct {
+	// The entry, relative to the source.
 	nameJSON
-	whereJSON
-	Error string `json:"error"`
-	Hint  string `json:"hint,omitempty"`
+	Destination string `json:"destination"` // The destination, as it was given. Bytes that are not UTF-8 are U+FFFD.
+	Error       string `json:"error"`       // The cause, in English, for people. The text may change.
+	// The value of --overwrite-policy that would replace it; absent if none would. Others may be added.
+	Hint string `json:"hint,omitempty"`
 }
 
 // newCopyOutcome returns the outcome of a copy or a merge.
 func newCopyOutcome(s *engine.Summary, r *copyReporter, result outcome) *copyOutcome {
 	c := &copyOutcome{
 		headJSON: r.head(), Source: newNameJSON(r.flags.options.Source), DryRun: s.DryRun,
-		copiedJSON: r.newCopied(s, result), Reserved: &reservedJSON{s.Reserved, []nameJSON{}}, endJSON: r.ending(result),
+		copiedJSON: r.newCopied(s, result), Reserved: reservedJSON{s.Reserved, []nameJSON{}}, endJSON: r.ending(result),
 	}
 	c.Counts.Errors, c.Counts.Mismatches = r.counts()
 	r.keep(func() { c.Conflicts = list(r.mu.conflicts) })
@@ -166,7 +205,7 @@ func (c *copyOutcome) logged() []any {
 // summary implements document.
 func (c *copyOutcome) summary() summary {
 	s := c.copiedJSON.summary()
-	if c.Reserved != nil && c.Reserved.Count > 0 {
+	if c.Reserved.Count > 0 {
 		s.rows.Add("not copied", outcomes.Plural(c.Reserved.Count, "leftover", "reserved.count").With(" of unfinished copies: "+quote.Join(quote.Names(c.s.ReservedAt), int(c.Reserved.Count))))
 	}
 	return s

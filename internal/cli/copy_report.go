@@ -97,7 +97,7 @@ func (r *copyReporter) conflict(e event.Event) {
 	r.page.problem(report.Problem{Kind: "conflict", Path: e.Path, Target: e.Target, Cause: text})
 	r.log.line(slog.LevelWarn, "conflict", e.Path, e.Target, "error", loggedText(errorText(e.Err)), "hint", loggedText(hint))
 	r.keep(func() {
-		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), r.where(e.Target), errorText(e.Err), e.Hint})
+		r.mu.conflicts = append(r.mu.conflicts, conflictJSON{newNameJSON(pathOrDot(e.Path)), e.Target, errorText(e.Err), e.Hint})
 	})
 }
 

@@ -55,9 +55,9 @@ func (r *reporter) publish(stdout io.Writer, result outcome, build func(outcome)
 
 // endJSON has the last fields of the JSON output of every command.
 type endJSON struct {
-	Failures []failureJSON `json:"failures"`
-	Warnings []warningJSON `json:"warnings"`
-	ExitCode int           `json:"exit_code"`
+	Failures []failureJSON `json:"failures"`  // Everything that failed or does not match.
+	Warnings []warningJSON `json:"warnings"`  // Warnings: the run did less than requested, or a filter rule matched nothing.
+	ExitCode int           `json:"exit_code"` // The exit code of the program.
 }
 
 // ending returns the last fields of a command that ends now.

@@ -356,34 +356,40 @@ type duReport struct {
 type duOutcome struct {
 	headJSON
 	verdict
-	Apparent bool         `json:"apparent"` // true for file sizes, false for allocated space
-	Paths    []duPathJSON `json:"paths"`
-	Total    uint64       `json:"total"`    // bytes
-	LeftOut  int64        `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
+	Apparent bool         `json:"apparent"` // Whether sizes were counted instead of allocated space.
+	Paths    []duPathJSON `json:"paths"`    // Each PATH that could be measured to its end, in the order of the command line.
+	Total    uint64       `json:"total"`    // All paths together, in bytes, or in entries with --inodes.
+	LeftOut  int64        `json:"left_out"` // Entries that filters left out. A directory that was not searched counts once.
+	// Entries that could not be read.
 	endJSON
 
 	errors int64
 }
 
 type duPathJSON struct {
+	// The PATH, as it was given.
 	nameJSON
-	Kind string `json:"kind"`
+	Kind string `json:"kind"` // The kind of entry. Others may be added.
 	duAmountJSON
-	Entries []duEntryJSON `json:"entries"` // entries below the path, in the order of printing
+	Entries []duEntryJSON `json:"entries"` // The entries below it that --max-depth, --all and --top select; otherwise empty.
 }
 
 type duEntryJSON struct {
+	// The entry, below the PATH as it was given.
 	nameJSON
-	Kind string `json:"kind"`
+	Kind string `json:"kind"` // The kind of entry. Others may be added.
 	duAmountJSON
-	Depth int `json:"depth"`
+	Depth int `json:"depth"` // How many levels it is below the PATH.
 }
 
 // duAmountJSON is what an entry uses: bytes or, with --inodes, entries.
 type duAmountJSON struct {
+	// The disk usage with everything below it, in bytes: allocated space, or sizes if apparent is true.
+	// Absent with --inodes.
 	Bytes  *uint64 `json:"bytes,omitempty"`
-	Inodes *uint64 `json:"inodes,omitempty"`
-	Time   string  `json:"time,omitempty"`
+	Inodes *uint64 `json:"inodes,omitempty"` // The number of entries, with everything below it. Present only with --inodes.
+	// The latest time of the entry and everything below it, in UTC (RFC 3339). Present only with --time.
+	Time string `json:"time,omitempty"`
 }
 
 func (d *duReport) amount(a usage.Amount) (j duAmountJSON) {

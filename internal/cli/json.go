@@ -21,7 +21,9 @@ const jsonSchema = 1
 // nameJSON is a file name. JSON cannot represent a name that is not UTF-8, so that this
 // name also has a field with its bytes in base64.
 type nameJSON struct {
-	Path       string `json:"path"`
+	Path string `json:"path"` // The path as text.
+	// The bytes of path in Base64 (RFC 4648, with padding). Present only if path is not UTF-8; then path
+	// has U+FFFD in place of invalid bytes.
 	PathBase64 string `json:"path_base64,omitempty"`
 }
 
@@ -36,8 +38,12 @@ func newNameJSON(name string) nameJSON {
 // whereJSON is the destination or the directory of a failure; "" if it concerns none or all. Commands
 // without either have nil.
 type whereJSON struct {
-	Destination *string `json:"destination,omitempty"` // for commands that write destinations
-	Directory   *string `json:"directory,omitempty"`   // for commands that read directories
+	// The destination concerned, as it was given; empty for the source, for all destinations, or if there
+	// is none. Bytes that are not UTF-8 are U+FFFD.
+	Destination *string `json:"destination,omitempty"`
+	// The directory concerned, as it was given; empty if there is none. Bytes that are not UTF-8 are
+	// U+FFFD.
+	Directory *string `json:"directory,omitempty"`
 }
 
 // whereKey is the key of the destination or directory of a failure in JSON and in the log; "" if the
@@ -66,13 +72,15 @@ func (r *reporter) where(target string) whereJSON {
 // failureJSON is a failure or a mismatch. If a directory has several manifests, verify also
 // names the one that lists the file.
 type failureJSON struct {
+	// The entry, relative to the source, DIR or the trees, with slashes; or the input, the output or the
+	// manifest. It is . where none is concerned.
 	nameJSON
 	whereJSON
-	Event     string `json:"event"` // the event of the log
-	Stage     string `json:"stage"`
-	Error     string `json:"error"`
-	Manifest  string `json:"manifest,omitempty"`
-	Algorithm string `json:"algorithm,omitempty"`
+	Event     string `json:"event"`               // The event, as in the log. Others may be added.
+	Stage     string `json:"stage"`               // The step that failed. Others may be added.
+	Error     string `json:"error"`               // The cause, in English, for people. The text may change.
+	Manifest  string `json:"manifest,omitempty"`  // The manifest of the line; present only if DIR has several manifests.
+	Algorithm string `json:"algorithm,omitempty"` // The hash of the line; present only if DIR has several manifests.
 
 	target string // value of whereJSON
 }
@@ -84,9 +92,10 @@ func (r *reporter) newFailureJSON(event, path, target string, stage failure.Stag
 }
 
 type warningJSON struct {
+	// The entry concerned; empty where there is none.
 	nameJSON
 	whereJSON
-	Error string `json:"error"`
+	Error string `json:"error"` // The cause, in English, for people. The text may change.
 }
 
 // list returns a copy that is never nil, so that an empty list is [] in JSON and not null.

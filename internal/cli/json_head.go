@@ -14,20 +14,27 @@ import (
 // headJSON has the first fields of the JSON output of every command: command, version, host,
 // times and options.
 type headJSON struct {
-	Schema  int          `json:"schema"`
-	Command string       `json:"command"`
-	Version string       `json:"version"`
-	Host    string       `json:"host"`
-	Start   string       `json:"start"` // time in RFC 3339, UTC
-	End     string       `json:"end"`
-	Options []optionJSON `json:"options"` // options on the command line
+	// The version of this object. It increases only when a field changes its meaning or is removed.
+	Schema  int    `json:"schema"`
+	Command string `json:"command"` // The command.
+	Version string `json:"version"` // The version of Sealift, as in version.json.
+	Host    string `json:"host"`    // The name of the machine; empty if it has none.
+	Start   string `json:"start"`   // When the command began, in UTC (RFC 3339).
+	End     string `json:"end"`     // When the command ended, in UTC (RFC 3339).
+	// The options on the command line, in their order. All others have the defaults of this version. The
+	// filter rules are together.
+	Options []optionJSON `json:"options"`
 }
 
 // amountJSON has the amount of data that a command has processed.
 type amountJSON struct {
-	Bytes   int64   `json:"bytes"`
+	Bytes int64 `json:"bytes"` // Bytes that were read or written.
+	// The elapsed time, in seconds. That of merge is from the start of the first task to the end of the
+	// last one, by the clocks of their machines, plus the time of the merge.
 	Seconds float64 `json:"seconds"`
-	Rate    float64 `json:"rate"` // bytes per second
+	// The average speed, in bytes per second, without decimals; 0 if it is unknown. That of a copy is
+	// without the time of reading back, and that of compare is the speed of A.
+	Rate float64 `json:"rate"`
 }
 
 func newAmountJSON(bytes int64, elapsed time.Duration) amountJSON {
@@ -42,7 +49,9 @@ func (a amountJSON) amount() []outcomes.Value {
 
 // optionJSON is a flag on the command line. A repeated flag has one optionJSON for each time.
 type optionJSON struct {
-	Name  string `json:"name"`
+	Name string `json:"name"` // The long name of the option, without dashes.
+	// Its value as text; true for an option without a value. Bytes that are not UTF-8 are replaced by
+	// U+FFFD.
 	Value string `json:"value"`
 }
 

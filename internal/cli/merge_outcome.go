@@ -12,12 +12,14 @@ import (
 // mergeOutcome is the outcome of merge: that of the whole copy, and the states of the shards.
 type mergeOutcome struct {
 	copyOutcome
-	Plan      nameJSON  `json:"plan"`
-	Merged    bool      `json:"merged"`        // all counts of the copy are 0 otherwise, except Conflicts with Already
-	Already   bool      `json:"merged_before"` // an earlier merge has completed the plan
-	Abandoned bool      `json:"abandoned"`     // --abandon has ended the plan
-	Removed   int64     `json:"removed"`       // temporaries that --abandon has removed
-	Shards    shardJSON `json:"shards"`
+	Plan   nameJSON `json:"plan"`   // The directory of the plan.
+	Merged bool     `json:"merged"` // Whether this command has merged the plan.
+	// Whether the plan was merged before, so that nothing was done. The number of conflicts and the exit
+	// code are then those of the merge that has completed the plan.
+	Already   bool      `json:"merged_before"`
+	Abandoned bool      `json:"abandoned"` // Whether --abandon has ended the plan.
+	Removed   int64     `json:"removed"`   // Temporaries that --abandon has removed.
+	Shards    shardJSON `json:"shards"`    // The state of the shards.
 
 	flags *mergeFlags
 	m     *engine.MergeSummary
@@ -25,40 +27,46 @@ type mergeOutcome struct {
 
 // shardJSON counts the shards of a plan by their states.
 type shardJSON struct {
-	Total      int `json:"total"`
-	Finished   int `json:"finished"`
-	InProgress int `json:"in_progress"`
-	Stopped    int `json:"stopped"`
-	NotBegun   int `json:"not_begun"`
+	Total      int `json:"total"`       // The shards of the plan.
+	Finished   int `json:"finished"`    // Shards in which each entry has an outcome, failures included.
+	InProgress int `json:"in_progress"` // Shards whose last task has not ended: it is running, or was killed.
+	Stopped    int `json:"stopped"`     // Shards whose last task ended in order before it finished the shard.
+	NotBegun   int `json:"not_begun"`   // Shards that no task has begun.
 
-	Unfinished string `json:"unfinished"` // indexes in the syntax of sbatch --array
-	Failed     string `json:"failed"`     // indexes of finished shards with failures or mismatches
-	Again      string `json:"run_again"`  // a command line that runs both; "" if there are none
+	// The indexes of the shards that are not finished, in the form of sbatch --array: 0-3,7. Empty if
+	// there are none.
+	Unfinished string `json:"unfinished"`
+	// The indexes, in the same form, of finished shards with failures or mismatches. These shards can be
+	// run again.
+	Failed string `json:"failed"`
+	// A command line that submits the unfinished and the failed shards: the one of --resubmit, or one for
+	// Slurm. Empty if there are none.
+	Again string `json:"run_again"`
 
-	Failures   int64 `json:"failures"`
-	Mismatches int64 `json:"mismatches"`
-	Conflicts  int64 `json:"conflicts"`
+	Failures   int64 `json:"failures"`   // Failures in the records of the finished shards.
+	Mismatches int64 `json:"mismatches"` // Files that do not match a digest, in these records.
+	Conflicts  int64 `json:"conflicts"`  // Conflicts in these records.
 
-	List []shardStateJSON `json:"list"` // one for each shard, in the order of their indexes
+	List []shardStateJSON `json:"list"` // All shards, in the order of their indexes.
 }
 
 // shardStateJSON is the state of one shard. The fields from Files on are nil if the shard is not
 // finished.
 type shardStateJSON struct {
-	Index      int    `json:"index"`
-	State      string `json:"state"` // the name of the shard.State, with _ in place of a space
-	Attempts   int    `json:"attempts"`
-	Failures   int64  `json:"failures"`
-	Mismatches int64  `json:"mismatches"`
-	Conflicts  int64  `json:"conflicts"`
+	Index      int    `json:"index"`      // The index of the shard, counted from 0.
+	State      string `json:"state"`      // The state, as in the counts above.
+	Attempts   int    `json:"attempts"`   // How many tasks have begun the shard.
+	Failures   int64  `json:"failures"`   // Failures in the record of the finished shard.
+	Mismatches int64  `json:"mismatches"` // Files that do not match a digest, in this record.
+	Conflicts  int64  `json:"conflicts"`  // Conflicts in this record.
 
-	Files        *int64   `json:"files"`
-	Bytes        *int64   `json:"bytes"`
-	ResumedFiles *int64   `json:"resumed_files"`
-	ResumedBytes *int64   `json:"resumed_bytes"`
-	Begun        *string  `json:"begun"` // the time in the form of RFC 3339, in UTC
-	Ended        *string  `json:"ended"`
-	Seconds      *float64 `json:"seconds"`
+	Files        *int64   `json:"files"`         // Regular files that the last task has copied, hard links to them included.
+	Bytes        *int64   `json:"bytes"`         // Size of these files, in bytes, without resumed_bytes.
+	ResumedFiles *int64   `json:"resumed_files"` // Files that earlier tasks had copied, and that were not read again.
+	ResumedBytes *int64   `json:"resumed_bytes"` // Size of these files, and of the parts of other files that were already copied, in bytes.
+	Begun        *string  `json:"begun"`         // When the last task began the shard, in UTC (RFC 3339), by the clock of its machine.
+	Ended        *string  `json:"ended"`         // When that task finished the shard, by the same clock.
+	Seconds      *float64 `json:"seconds"`       // The time between them.
 }
 
 func newShardStateJSON(index int, s shard.Report, r *engine.ShardResult) shardStateJSON {
@@ -88,7 +96,7 @@ func newMergeOutcome(f *mergeFlags, s *engine.MergeSummary, r *copyReporter, res
 		},
 		flags: f, m: s,
 	}
-	j.DryRun, j.Reserved = f.options.DryRun, nil
+	j.DryRun = f.options.DryRun
 	if len(p.ToRun()) > 0 {
 		j.Shards.Again = f.resubmit()
 	}

@@ -15,19 +15,21 @@ import (
 type planOutcome struct {
 	headJSON
 	verdict
-	Source      nameJSON   `json:"source"`
-	Targets     []nameJSON `json:"destinations"`
-	Plan        nameJSON   `json:"plan"`
-	ID          *string    `json:"id"`          // null if no plan was written
-	Shards      int        `json:"shards"`      // number of shards
-	Entries     int64      `json:"entries"`     // number of entries of all shards
-	Directories int64      `json:"directories"` // number of directories of the source
-	Bytes       int64      `json:"bytes"`
-	LinkGroups  int64      `json:"link_groups"`
-	LeftOut     int64      `json:"left_out"`        // entries of the source that filters leave out
-	Missing     int64      `json:"missing"`         // number of paths that manifests of the source list and the source lacks
-	Longest     float64    `json:"longest_seconds"` // estimated time of one task for the longest shard
-	Mean        float64    `json:"mean_seconds"`    // mean time of all shards
+	Source      nameJSON   `json:"source"`       // The source.
+	Targets     []nameJSON `json:"destinations"` // The destinations, in the order of the command line.
+	Plan        nameJSON   `json:"plan"`         // The directory of the plan.
+	ID          *string    `json:"id"`           // The id of the plan: 32 hexadecimal digits, or null if no plan was written.
+	Shards      int        `json:"shards"`       // The number of shards. Their indexes begin with 0.
+	Entries     int64      `json:"entries"`      // Entries of the source in all shards: files, links and special files.
+	Directories int64      `json:"directories"`  // Directories of the source, the root included.
+	Bytes       int64      `json:"bytes"`        // Bytes of the regular files of all shards. A file with several names counts once.
+	LinkGroups  int64      `json:"link_groups"`  // Files with several names in the source.
+	// Entries of the source that filters left out. A directory that was not searched counts once.
+	LeftOut int64   `json:"left_out"`
+	Missing int64   `json:"missing"`         // Paths that manifests of the source list, but that the source lacks.
+	Longest float64 `json:"longest_seconds"` // The estimated time that one task needs for the longest shard.
+	Mean    float64 `json:"mean_seconds"`    // The mean of the estimated times of all shards.
+	// Mismatches, errors and destinations dropped, in the order in which they were found.
 	endJSON
 
 	failures, mismatches int64

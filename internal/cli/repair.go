@@ -247,13 +247,15 @@ var errUntrusted = errors.New("the manifest does not match a line about it, or c
 type repairOutcome struct {
 	headJSON
 	verdict
-	DryRun    bool          `json:"dry_run"`
-	Directory nameJSON      `json:"directory"`
-	From      []nameJSON    `json:"from"`
-	Counts    repair.Counts `json:"counts"`
+	DryRun    bool          `json:"dry_run"`   // Whether nothing was written.
+	Directory nameJSON      `json:"directory"` // The directory that was repaired.
+	From      []nameJSON    `json:"from"`      // The other directories, in the order of the command line.
+	Counts    repair.Counts `json:"counts"`    // The counts of the run.
+	// The size of the repaired files.
 	amountJSON
-	Manifests []verifyManifestJSON `json:"manifests"`
-	Files     []repairFileJSON     `json:"damaged_files"`
+	Manifests []verifyManifestJSON `json:"manifests"`     // The manifests that were used.
+	Files     []repairFileJSON     `json:"damaged_files"` // The damaged files, in path order; names of one file come together.
+	// Everything that is still wrong: damaged files, findings of the check, and failures.
 	endJSON
 
 	r *repairer
@@ -323,21 +325,23 @@ func (d *repairOutcome) summary() summary {
 
 // repairFileJSON is a damaged file.
 type repairFileJSON struct {
+	// The file, relative to the directory, with slashes.
 	nameJSON
-	Damage  string             `json:"damage"` // mismatch, missing or unreadable
-	Result  string             `json:"result"` // repaired, left or failed
-	Bytes   int64              `json:"bytes"`
-	From    string             `json:"from"`
-	Linked  string             `json:"linked_to"`
-	Kept    string             `json:"kept"`
-	Reasons []repairReasonJSON `json:"reasons"`
-	Error   string             `json:"error"`
+	Damage  string             `json:"damage"`    // The kind of damage.
+	Result  string             `json:"result"`    // The result of the repair.
+	Bytes   int64              `json:"bytes"`     // The size of a repaired file.
+	From    string             `json:"from"`      // The directory with the good copy of a repaired file, as it was given; otherwise empty.
+	Linked  string             `json:"linked_to"` // The other name of the same file that was repaired first; empty if the file was copied.
+	Kept    string             `json:"kept"`      // The path of the damaged file that was kept; empty if there is none.
+	Reasons []repairReasonJSON `json:"reasons"`   // Why the directories before did not help, in their order.
+	// Why the file was not repaired, apart from the reasons; in English, for people; may be empty.
+	Error string `json:"error"`
 }
 
 type repairReasonJSON struct {
-	From   string `json:"from"`
-	Reason string `json:"reason"` // absent, differs, other_type or unreadable
-	Error  string `json:"error"`
+	From   string `json:"from"`   // The directory as it was given.
+	Reason string `json:"reason"` // The kind of the reason.
+	Error  string `json:"error"`  // Details in English, for people; may be empty.
 }
 
 func (r *repairer) newFileJSON(f *repair.File) repairFileJSON {

@@ -12,10 +12,13 @@ import (
 type runOutcome struct {
 	headJSON
 	verdict
-	Source    nameJSON       `json:"source"`
-	Plan      nameJSON       `json:"plan"`
+	Source nameJSON `json:"source"` // The source.
+	Plan   nameJSON `json:"plan"`   // The directory of the plan.
+	// The shards of this task, in the order in which they were copied. A task that was stopped has no
+	// entry for those that it did not begin.
 	Shards    []shardOutcome `json:"shards"`
-	Conflicts []conflictJSON `json:"conflicts"`
+	Conflicts []conflictJSON `json:"conflicts"` // Names that the policy left alone.
+	// Mismatches, errors and destinations dropped, in the order in which they were found.
 	endJSON
 
 	mismatches, errors int64
@@ -23,8 +26,12 @@ type runOutcome struct {
 
 // shardOutcome is the outcome of one shard. Without a summary, the shard was not begun.
 type shardOutcome struct {
-	Index int    `json:"index"`
-	State string `json:"state"` // "finished", "finished_before", "finished_by_another_task", "merged_before" or "not_finished"
+	Index int `json:"index"` // The index of the shard, counted from 0.
+	// Whether every entry of the shard has an outcome, failures included. finished_before: an earlier task
+	// finished it without failures, so this task copied nothing. finished_by_another_task: another task
+	// took it over and finished it; the exit code is then that of the other task. merged_before: the plan
+	// was merged, so there was nothing to do.
+	State string `json:"state"`
 	copiedJSON
 
 	begun bool

@@ -151,14 +151,20 @@ func (r *scrubReporter) result(v verify.Result) {
 type scrubOutcome struct {
 	headJSON
 	verdict
-	Counts verify.ScrubCounts `json:"counts"`
+	Counts verify.ScrubCounts `json:"counts"` // How many there are of each kind.
+	// Bytes that were read.
 	amountJSON
-	TotalBytes  int64                `json:"total_bytes"`
-	OldestCheck string               `json:"oldest_check"` // time in RFC 3339, UTC; "" if there is none
-	Runs        int64                `json:"runs"`
-	Until       string               `json:"until"`
-	Manifests   []verifyManifestJSON `json:"manifests"`
-	New         []unlistedJSON       `json:"new"`
+	// The size of all listed files; an estimate while some were never checked; 0 if it is unknown.
+	TotalBytes  int64  `json:"total_bytes"`
+	OldestCheck string `json:"oldest_check"` // The time of the oldest check of a listed file, in UTC (RFC 3339); empty if there is none.
+	Runs        int64  `json:"runs"`         // How many runs like this one check every file once; 0 if that is unknown.
+	// When they will have done so, at the pace of the last two runs, in UTC (RFC 3339); empty if that is
+	// unknown.
+	Until     string               `json:"until"`
+	Manifests []verifyManifestJSON `json:"manifests"` // The manifests that were used.
+	New       []unlistedJSON       `json:"new"`       // Files that no manifest lists. They do not change the exit code.
+	// Files that do not match, are missing or could not be read, in the order in which they were checked,
+	// and markers and journals of unfinished copies.
 	endJSON
 
 	base *verifyOutcome // the part that verify has, too

@@ -8,12 +8,14 @@ import (
 type streamOutcome struct {
 	headJSON
 	verdict
-	Complete   bool               `json:"complete"` // true if the input was read as far as requested
-	amountJSON                    // amounts of the output that has most bytes
-	In         recordsJSON        `json:"in"`
-	Outputs    []streamOutputJSON `json:"outputs"`
-	Digests    []digestJSON       `json:"digests"`
-	Manifest   *streamManifest    `json:"manifest"` // manifest; null if none was written
+	Complete bool `json:"complete"` // Whether the input was read as far as was asked for.
+	// The bytes written to the output that has most of them.
+	amountJSON
+	In       recordsJSON        `json:"in"`       // The blocks of the input.
+	Outputs  []streamOutputJSON `json:"outputs"`  // The outputs, in the order of the command line.
+	Digests  []digestJSON       `json:"digests"`  // One for each hash of --hash, in that order; empty if the input was not read completely.
+	Manifest *streamManifest    `json:"manifest"` // The manifest that was written; null if none was.
+	// Inputs and outputs that failed, and a manifest that could not be written.
 	endJSON
 
 	s *stream.Summary
@@ -21,20 +23,24 @@ type streamOutcome struct {
 
 // recordsJSON counts full and partial blocks, as dd does.
 type recordsJSON struct {
-	Full    int64 `json:"full_records"`
-	Partial int64 `json:"partial_records"`
+	Full    int64 `json:"full_records"`    // Blocks of --block-size that were moved in full.
+	Partial int64 `json:"partial_records"` // Blocks that were moved in part.
 }
 
 type streamOutputJSON struct {
+	// The output, as it was given.
 	nameJSON
 	recordsJSON
-	Bytes int64 `json:"bytes"`
+	Bytes int64 `json:"bytes"` // The bytes of the stream that were written, holes included.
 }
 
 type streamManifest struct {
+	// The manifest, as it was given.
 	nameJSON
-	Lines   int `json:"lines"`
-	Dropped int `json:"dropped"` // lines of the previous manifest for files that are gone or were changed
+	Lines int `json:"lines"` // The number of lines.
+	// The number of lines of the previous manifest that were dropped, because their files are gone or were
+	// changed.
+	Dropped int `json:"dropped"`
 }
 
 func newStreamOutcome(o *stream.Options, s *stream.Summary, r *reporter, result outcome) *streamOutcome {

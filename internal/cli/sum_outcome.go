@@ -16,55 +16,69 @@ import (
 type sumOutcome struct {
 	headJSON
 	verdict
-	Counts sum.Counts `json:"counts"`
+	Counts sum.Counts `json:"counts"` // How many there are of each kind.
+	// Bytes that were read.
 	amountJSON
-	Files    []sumFileJSON    `json:"files"`      // files with their digests; empty with --manifest
-	Manifest *sumManifestJSON `json:"manifest"`   // manifest; null if none was written
-	List     *listJSON        `json:"media_list"` // media hash list; null without --mhl=classic
-	History  *sumHistoryJSON  `json:"history"`    // history; null without --mhl
+	// Without --manifest, the files that were hashed, in the order of the bytes of their paths; else
+	// empty.
+	Files    []sumFileJSON    `json:"files"`
+	Manifest *sumManifestJSON `json:"manifest"`   // The manifest that was written; null if none was.
+	List     *listJSON        `json:"media_list"` // The media hash list that --mhl=classic wrote; null if none was.
+	History  *sumHistoryJSON  `json:"history"`    // The ASC MHL history that --mhl found and wrote; null without --mhl.
+	// Files and directories that could not be read, and a manifest that could not be written.
 	endJSON
 
 	s *sum.Summary
 }
 
 type sumFileJSON struct {
+	// The file, as a manifest would list it; - is standard input.
 	nameJSON
-	Bytes   int64        `json:"bytes"`
-	Digests []digestJSON `json:"digests"`
+	Bytes   int64        `json:"bytes"`   // Its size in bytes.
+	Digests []digestJSON `json:"digests"` // One for each hash of --hash, in that order.
 }
 
 type digestJSON struct {
-	Algorithm string `json:"algorithm"`
-	Digest    string `json:"digest"`
+	Algorithm string `json:"algorithm"` // The hash. Others may be added.
+	Digest    string `json:"digest"`    // The digest, as manifests write it.
 }
 
 type sumManifestJSON struct {
+	// The manifest, as it was given.
 	nameJSON
-	Lines   int    `json:"lines"`
-	Dropped int    `json:"dropped"` // lines of the previous manifest for files that are gone
-	SHA256  string `json:"sha256"`  // digest of the manifest file
+	Lines int `json:"lines"` // The number of lines.
+	// The number of lines of the previous manifest that were dropped, because their files are gone.
+	Dropped int    `json:"dropped"`
+	SHA256  string `json:"sha256"` // The SHA-256 of the manifest itself, in hexadecimal.
 }
 
 // listJSON is a classic media hash list that this run has written.
 type listJSON struct {
+	// The list, beginning as the directory was given.
 	nameJSON
-	Files  int    `json:"files"`  // number of files that it lists
-	SHA256 string `json:"sha256"` // digest of the list
+	Files  int    `json:"files"`  // The number of files that it lists.
+	SHA256 string `json:"sha256"` // The SHA-256 of the list itself, in hexadecimal.
 }
 
 type sumHistoryJSON struct {
-	Mismatches  int64            `json:"mismatches"`
-	Missing     int64            `json:"missing"`
-	Renamed     int              `json:"renamed"`
-	Ignored     int64            `json:"ignored"`
+	// Files whose content differs from the history. The history records them as failed, and failures lists
+	// them, too.
+	Mismatches int64 `json:"mismatches"`
+	// Files and directories that the history lists and that do not exist. They are in failures as well.
+	Missing int64 `json:"missing"`
+	Renamed int   `json:"renamed"` // Files and directories whose earlier path is recorded.
+	Ignored int64 `json:"ignored"` // Files that ignore patterns leave out. Files that --exclude leaves out are not counted.
+	// The generations that were written: those of nested histories, the deepest first, and then that of
+	// the directory.
 	Generations []generationJSON `json:"generations"`
 }
 
 // generationJSON is a generation of an ASC MHL history that this run has written.
 type generationJSON struct {
+	// The generation, beginning as the destination or the directory was given.
 	nameJSON
-	Files  int    `json:"files"`  // number of files that it lists
-	SHA256 string `json:"sha256"` // digest of the file
+	Files  int    `json:"files"`  // The number of files that it lists.
+	SHA256 string `json:"sha256"` // The SHA-256 of the generation itself, in hexadecimal.
 }
 
 // newSumOutcome returns the outcome of a run. It sorts listed.

@@ -11,9 +11,9 @@ import (
 // verdict is the first line of a summary: "complete: 158 files at 'dst'", or "NOT
 // COMPLETE: " with the reasons and the next step. Scripts may rely on the first word.
 type verdict struct {
-	Name   string      `json:"verdict"` // the fixed word, for programs
-	Causes []causeJSON `json:"causes"`
-	Next   *string     `json:"next"` // the next step after a bad verdict, or null
+	Name   string      `json:"verdict"` // The first words of the summary, as one word. Values may be added.
+	Causes []causeJSON `json:"causes"`  // Why the verdict is bad, each cause once; empty if it is good.
+	Next   *string     `json:"next"`    // The next step, as text for people; null if the verdict is good or there is none.
 
 	good    words    // words if there are no reasons
 	bad     words    // words before the reasons
@@ -27,6 +27,13 @@ type words struct{ name, text string }
 
 // causeJSON is a cause of a bad verdict.
 type causeJSON struct {
+	// Its name. Values may be added. full: a destination has no space. lost: a destination was dropped for
+	// another reason. differs: content differs from its digest, or from that of another tree. missing: a
+	// listed file does not exist. changed: the source does not match its own manifest, history or bag.
+	// partial: the source, or a tree that was checked, is an unfinished copy. forbidden: the user may not
+	// read a file of the source. damaged: the device of the source could not read a file. failed: another
+	// failure, which the list failures has. conflicts: existing entries were left alone. unfinished:
+	// shards are not finished. interrupted: a signal stopped the command.
 	Cause string `json:"cause"`
 	whereJSON
 }

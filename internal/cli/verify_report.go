@@ -166,10 +166,13 @@ const maxManifestRows = 10
 type verifyOutcome struct {
 	headJSON
 	verdict
-	Counts verify.Counts `json:"counts"`
+	Counts verify.Counts `json:"counts"` // How many there are of each kind.
+	// Bytes that were read.
 	amountJSON
-	Manifests []verifyManifestJSON `json:"manifests"`
-	Unlisted  []unlistedJSON       `json:"unlisted"`
+	Manifests []verifyManifestJSON `json:"manifests"` // The manifests that were used.
+	Unlisted  []unlistedJSON       `json:"unlisted"`  // With --unlisted, files that no manifest lists. They do not change the exit code.
+	// Markers and journals of unfinished copies first; then mismatches, missing files and errors, in the
+	// order of the manifests.
 	endJSON
 
 	r *verifyReporter
@@ -177,15 +180,17 @@ type verifyOutcome struct {
 }
 
 type verifyManifestJSON struct {
+	// The manifest, below its directory as it was given.
 	nameJSON
-	Directory string `json:"directory"` // directory that was checked against it
-	Algorithm string `json:"algorithm"` // name of the algorithm; "" if each line names its own
-	Lines     int64  `json:"lines"`
+	Directory string `json:"directory"` // The directory, as it was given.
+	Algorithm string `json:"algorithm"` // The hash; empty where each line names its own. Others may be added.
+	Lines     int64  `json:"lines"`     // The number of valid lines.
 }
 
 type unlistedJSON struct {
+	// The file, relative to DIR.
 	nameJSON
-	Directory string `json:"directory"`
+	Directory string `json:"directory"` // The directory, as it was given.
 }
 
 // finish adds the counts of the summary to the exit code, and publishes the outcome.

@@ -108,10 +108,10 @@ func (v volume) text() string {
 
 // volumeJSON is the volume of a destination, before the run.
 type volumeJSON struct {
-	Label      string `json:"label"`
-	FileSystem string `json:"file_system"`
-	Device     string `json:"device"`
-	Available  *int64 `json:"available"` // free bytes; null if unknown
+	Label      string `json:"label"`       // The label of the volume.
+	FileSystem string `json:"file_system"` // The type of the file system, for example ext4.
+	Device     string `json:"device"`      // The device or the share that is mounted.
+	Available  *int64 `json:"available"`   // How many bytes an ordinary user could write; null if unknown.
 }
 
 func newVolumeJSON(v volume) volumeJSON {

@@ -101,17 +101,20 @@ type Only struct {
 
 // Counts has the counts of a run, with the names of the JSON output.
 type Counts struct {
-	Files           int64 `json:"files"`       // files of A that were compared with at least one other tree
-	Directories     int64 `json:"directories"` // compared directories without the roots
-	Others          int64 `json:"others"`      // compared links and special files
+	Files       int64 `json:"files"`       // Regular files of A that were compared with at least one other tree.
+	Directories int64 `json:"directories"` // Directories of A that were compared; the roots do not count.
+	Others      int64 `json:"others"`      // Symbolic links and special files of A that were compared.
+	// Entries whose content, link target or device number differs, once for each tree that differs from A.
 	Differ          int64 `json:"differ"`
-	TypeDiffers     int64 `json:"type_differs"`
-	MetadataDiffers int64 `json:"metadata_differs"`
-	Unreadable      int64 `json:"unreadable"`
-	Incomplete      int64 `json:"incomplete"`
-	LeftOut         int64 `json:"left_out"`               // entries of A that filters exclude; a directory counts once
-	Own             int64 `json:"own"`                    // entries that are not compared: those that no copy gets, and manifests of Sealift
-	Cached          int64 `json:"compared_through_cache"` // files that should have been read from the device but perhaps were not
+	TypeDiffers     int64 `json:"type_differs"`     // Entries of different types, counted in the same way.
+	MetadataDiffers int64 `json:"metadata_differs"` // Entries of which only the metadata differs, counted in the same way.
+	Unreadable      int64 `json:"unreadable"`       // Entries that could not be compared.
+	Incomplete      int64 `json:"incomplete"`       // Markers and journals of unfinished copies in the roots of the trees.
+	LeftOut         int64 `json:"left_out"`         // Entries of A that filters left out; a directory counts once.
+	Own             int64 `json:"own"`              // Manifests and journals of Sealift that A lacks; they are not compared.
+	// Files of which it is not certain that all trees were read from a device, although --cache asked for
+	// that.
+	Cached int64 `json:"compared_through_cache"`
 }
 
 // Summary has the results of a comparison. Entries that exist in only some trees do not

@@ -14,11 +14,11 @@ import (
 // Counts are numbers of entries by their outcome at one destination. An existing directory
 // counts only if its metadata was updated. The result of a task has them, and the next type, as JSON.
 type Counts struct {
-	Created  int64 `json:"created"`
-	Replaced int64 `json:"replaced"`
-	Updated  int64 `json:"metadata_updated"` // entries with equal content and updated metadata
-	UpToDate int64 `json:"up_to_date"`
-	Kept     int64 `json:"kept"` // left alone by policy "never", or because the destination cannot store that kind of entry
+	Created  int64 `json:"created"`          // Entries that did not exist at the destination, hard links included.
+	Replaced int64 `json:"replaced"`         // Entries that replaced another one.
+	Updated  int64 `json:"metadata_updated"` // Entries that were equal and got the source's metadata, existing directories included.
+	UpToDate int64 `json:"up_to_date"`       // Entries that were equal, without directories.
+	Kept     int64 `json:"kept"`             // Entries left alone by the policy never, or because the destination cannot hold them.
 }
 
 // add counts the outcome of an entry at one destination.
@@ -57,10 +57,11 @@ func (c *Counts) addEntry(at Counts) {
 // Copied counts the regular files that a run wrote to one destination, and those that an
 // interrupted run had already written there.
 type Copied struct {
-	Files        int64 `json:"files"`
-	Bytes        int64 `json:"bytes"`         // bytes of these files, without those that an interrupted run had written
-	ResumedFiles int64 `json:"resumed_files"` // files of an interrupted run that were not read again
-	ResumedBytes int64 `json:"resumed_bytes"` // bytes of ResumedFiles, and of the parts of files that were continued
+	Files int64 `json:"files"` // Regular files written at this destination, without hard links to them.
+	Bytes int64 `json:"bytes"` // Size of these files, in bytes, without resumed_bytes.
+	// Files that an interrupted run had copied to this destination, and that were not read again.
+	ResumedFiles int64 `json:"resumed_files"`
+	ResumedBytes int64 `json:"resumed_bytes"` // Size of these files, and of the parts of other files that were already copied, in bytes.
 }
 
 // add counts an entry at one destination.
@@ -80,17 +81,18 @@ func (c *Copied) add(f *result, t targetResult) {
 // Totals count the entries of the source, with the names of the JSON output.
 type Totals struct {
 	Counts            // Each entry counts once, by its most significant outcome at any destination.
-	Files       int64 `json:"files"`       // regular files copied, hard links to them included
-	Directories int64 `json:"directories"` // directories created, without the root
-	Links       int64 `json:"links"`       // symbolic links copied
-	HardLinks   int64 `json:"hard_links"`  // names linked to a file that was copied under another name
-	Specials    int64 `json:"specials"`    // fifos, sockets and device nodes copied
-	Skipped     int64 `json:"skipped"`     // entries other than directories that were not copied: updated, up to date or kept
-	Conflicts   int64 `json:"conflicts"`
-	Mismatches  int64 `json:"mismatches"` // files that do not match an expected digest, or are listed in the source and absent
-	Errors      int64 `json:"errors"`     // failures reported, lost destinations included
-	Warnings    int64 `json:"warnings"`
-	LeftOut     int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
+	Files       int64 `json:"files"`       // Regular files copied, hard links to them included.
+	Directories int64 `json:"directories"` // Directories made, without the destination itself.
+	Links       int64 `json:"links"`       // Symbolic links copied.
+	HardLinks   int64 `json:"hard_links"`  // Names linked to a file that was copied under another name.
+	Specials    int64 `json:"specials"`    // Fifos, sockets and device nodes copied.
+	Skipped     int64 `json:"skipped"`     // Entries that were not copied: up to date, metadata updated or kept, without directories.
+	Conflicts   int64 `json:"conflicts"`   // Names left alone by the policy: the length of conflicts.
+	Mismatches  int64 `json:"mismatches"`  // Files whose content differs from the expected digest. The list failures has them.
+	Errors      int64 `json:"errors"`      // Failures, and destinations dropped. The list failures has them.
+	Warnings    int64 `json:"warnings"`    // Warnings.
+	// Entries of the source that filters left out. A directory that was not searched counts once.
+	LeftOut int64 `json:"left_out"`
 }
 
 // Summary is the result of a finished run.
@@ -148,15 +150,17 @@ func (r *completer) placeOf(p timing.Place) (place, target string) {
 
 // DestinationCounts count entries at one destination, with the names of the JSON output.
 type DestinationCounts struct {
-	Counts   Counts `json:"counts"` // entries by their outcome here
-	Copied          // regular files written here
-	Present  int64  `json:"present"`                // regular files that equal the source, copied by this run or earlier
-	Ignored  int64  `json:"ignored"`                // files of Present that ignore patterns exclude from the history
-	Verified int64  `json:"verified"`               // files that were read back and are equal
-	Cached   int64  `json:"verified_through_cache"` // files of Verified that the run perhaps read from memory instead of a device
+	Counts Counts `json:"counts"` // Entries of the source by their outcome at this destination.
+	Copied        // regular files written here
+	// Regular files of the source that are at this destination now, copied in this run or earlier.
+	Present int64 `json:"present"`
+	// The number of files here that were copied and that ignore patterns leave out of the ASC MHL history.
+	Ignored  int64 `json:"ignored"`
+	Verified int64 `json:"verified"`               // Files that --verify has read back and found equal.
+	Cached   int64 `json:"verified_through_cache"` // Of these, the files that perhaps came from memory and not from a device.
 
-	Conflicts int64 `json:"conflicts"` // entries left alone here
-	Failures  int64 `json:"failures"`  // failures and mismatches that concern this destination alone, and its loss
+	Conflicts int64 `json:"conflicts"` // Conflicts at this destination. The list conflicts has them.
+	Failures  int64 `json:"failures"`  // Failures that concern only this destination. The list failures has them.
 }
 
 // TargetSummary is the part of a Summary that concerns one destination.

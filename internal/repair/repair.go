@@ -68,13 +68,15 @@ type Options struct {
 
 // Counts has the counts of a run, with the names of the JSON output.
 type Counts struct {
-	Files    int64 `json:"files"`    // files that were read to the end in the check
-	Damaged  int64 `json:"damaged"`  // files that were missing or did not match
-	Repaired int64 `json:"repaired"` // the part of Damaged that is right now; in a dry run, that would be
-	Left     int64 `json:"left"`     // the part of Damaged that no directory has a good copy of
-	Failed   int64 `json:"failed"`   // the part of Damaged whose repair failed
-	LeftOut  int64 `json:"left_out"` // lines that the filters leave out
-	Warnings int64 `json:"warnings"`
+	Files int64 `json:"files"` // The files that were read to the end in the check.
+	// The files that were missing or did not match. It is the length of damaged_files unless the command
+	// was stopped or a manifest cannot be relied on.
+	Damaged  int64 `json:"damaged"`
+	Repaired int64 `json:"repaired"` // The part of damaged that is right now; with dry_run, that would be.
+	Left     int64 `json:"left"`     // The part of damaged that no directory has a good copy of.
+	Failed   int64 `json:"failed"`   // The part of damaged whose repair failed.
+	LeftOut  int64 `json:"left_out"` // The lines of manifests that the filters leave out.
+	Warnings int64 `json:"warnings"` // The warnings of the check.
 }
 
 // Summary has the results of a run.

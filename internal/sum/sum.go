@@ -77,11 +77,11 @@ type Event struct {
 
 // Counts has the counts of a run, with the names of the JSON output.
 type Counts struct {
-	Files    int64 `json:"files"`    // number of hashed files
-	LeftOut  int64 `json:"left_out"` // entries that filters leave out; a directory that is not searched counts once
-	Errors   int64 `json:"errors"`
-	Warnings int64 `json:"warnings"`
-	Cached   int64 `json:"read_through_cache"` // the part of Files that should have been read from the device but perhaps was not
+	Files    int64 `json:"files"`              // Files that were hashed.
+	LeftOut  int64 `json:"left_out"`           // Entries that filters left out. A directory that was not searched counts once.
+	Errors   int64 `json:"errors"`             // The length of failures.
+	Warnings int64 `json:"warnings"`           // The length of warnings.
+	Cached   int64 `json:"read_through_cache"` // With --cache drop or direct, files that were perhaps read from memory all the same.
 }
 
 // Summary has the results of a run.

@@ -46,23 +46,30 @@ type ScrubOptions struct {
 
 // ScrubCounts has the counts of a scrub, with the names of the JSON output.
 type ScrubCounts struct {
-	Listed     int64 `json:"listed"` // files that the manifests list
-	Due        int64 `json:"due"`    // those that were due when the run began
-	Files      int64 `json:"files"`  // those that this run has checked
-	Matches    int64 `json:"matches"`
-	Rotted     int64 `json:"rotted"`
-	Changed    int64 `json:"changed"`
-	Differs    int64 `json:"differs"`
-	Missing    int64 `json:"missing"`
-	Errors     int64 `json:"errors"`
-	Known      int64 `json:"known"` // the part of the damage that an earlier run has found and this one did not check again
-	New        int64 `json:"new"`
-	Never      int64 `json:"never_checked"` // files that no run has checked yet
-	Overdue    int64 `json:"overdue"`       // files whose last check is older than MaxAge
-	Incomplete int64 `json:"incomplete"`    // markers and journals of unfinished copies
-	Malformed  int64 `json:"malformed"`     // malformed lines of manifests
-	Warnings   int64 `json:"warnings"`
-	Cached     int64 `json:"verified_through_cache"` // the part of Files that was perhaps read from memory
+	Listed  int64 `json:"listed"`  // Files that the manifests list.
+	Due     int64 `json:"due"`     // Of listed, files that were due when the run began.
+	Files   int64 `json:"files"`   // Files that this run has checked.
+	Matches int64 `json:"matches"` // Files that match all their lines.
+	// Files whose content differs, and whose size and modification time are those of the last good check.
+	Rotted  int64 `json:"rotted"`
+	Changed int64 `json:"changed"` // Files whose content and size or modification time differ.
+	Differs int64 `json:"differs"` // Files whose content differs, and that no scrub has found good before.
+	Missing int64 `json:"missing"` // Files that do not exist.
+	// Files and directories that could not be read, paths that were refused, and manifests without a valid
+	// line.
+	Errors int64 `json:"errors"`
+	// Of the damaged files and errors, those that an earlier run has found and this one had no time to
+	// check again.
+	Known   int64 `json:"known"`
+	New     int64 `json:"new"`           // Files that no manifest lists: the length of new.
+	Never   int64 `json:"never_checked"` // Of listed, files that no run has checked yet.
+	Overdue int64 `json:"overdue"`       // Files whose last check is older than --max-age; 0 without it.
+	// Markers and journals of unfinished copies in the root of DIR. Each is one of the failures, and makes
+	// the exit code 3.
+	Incomplete int64 `json:"incomplete"`
+	Malformed  int64 `json:"malformed"`              // Lines of manifests that cannot be read.
+	Warnings   int64 `json:"warnings"`               // Warnings.
+	Cached     int64 `json:"verified_through_cache"` // Of files, those that were perhaps read from memory and not from the device.
 }
 
 // ScrubSummary has the results of a scrub.

@@ -116,18 +116,26 @@ type Result struct {
 
 // Counts has the counts of a run, with the names of the JSON output.
 type Counts struct {
-	Files      int64 `json:"files"` // files that were read to the end; a file that was read twice counts twice
-	Matches    int64 `json:"matches"`
-	SizeOnly   int64 `json:"size_only"`  // the part of Matches that lists a size and no digest
-	Mismatches int64 `json:"mismatches"` // number of wrong lines and of errors of a bag
-	Missing    int64 `json:"missing"`
-	Errors     int64 `json:"errors"` // unreadable or refused files, and directories that could not be listed
-	Unlisted   int64 `json:"unlisted"`
-	Incomplete int64 `json:"incomplete"` // markers and journals of unfinished copies
-	Malformed  int64 `json:"malformed"`  // malformed lines
-	LeftOut    int64 `json:"left_out"`   // lines that the filters leave out
-	Warnings   int64 `json:"warnings"`
-	Cached     int64 `json:"verified_through_cache"` // the part of Files that was perhaps read from memory and not from the device
+	Files   int64 `json:"files"`   // Files read to the end, each as often as it was read.
+	Matches int64 `json:"matches"` // Lines of manifests that match their file.
+	// Of matches, entries of media hash lists that list the size of the file and no digest: its content
+	// was not read.
+	SizeOnly   int64 `json:"size_only"`
+	Mismatches int64 `json:"mismatches"` // Lines whose file has another digest or size, and what makes a bag invalid.
+	Missing    int64 `json:"missing"`    // Lines whose file is not there.
+	// Files and directories that could not be read, paths that were refused, and manifests without a valid
+	// line.
+	Errors   int64 `json:"errors"`
+	Unlisted int64 `json:"unlisted"` // With --unlisted, files that no manifest lists: the length of unlisted.
+	// Markers and journals of unfinished copies in the root of DIR. Each is one of the failures, and makes
+	// the exit code 3.
+	Incomplete int64 `json:"incomplete"`
+	Malformed  int64 `json:"malformed"` // Lines of manifests that cannot be read.
+	LeftOut    int64 `json:"left_out"`  // Lines of manifests that the filters leave out.
+	Warnings   int64 `json:"warnings"`  // Warnings.
+	// Of files, those that were perhaps read from memory and not from the device. --cache drop reads the
+	// device where there is one.
+	Cached int64 `json:"verified_through_cache"`
 }
 
 // Summary has the results of a check. Matches, Mismatches, Missing and Errors count lines
