@@ -62,6 +62,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "verdict": "not_complete",
       "volume": {
         "label": "",
+        "uuid": "",
         "file_system": "",
         "device": "",
         "available": null
@@ -104,6 +105,7 @@ func TestJSONOfCopyHasEveryField(t *testing.T) {
       "verdict": "not_complete",
       "volume": {
         "label": "",
+        "uuid": "",
         "file_system": "",
         "device": "",
         "available": null

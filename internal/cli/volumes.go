@@ -109,13 +109,14 @@ func (v volume) text() string {
 // volumeJSON is the volume of a destination, before the run.
 type volumeJSON struct {
 	Label      string `json:"label"`       // The label of the volume.
+	UUID       string `json:"uuid"`        // The UUID of the file system, or its serial number if it has no UUID.
 	FileSystem string `json:"file_system"` // The type of the file system, for example ext4.
 	Device     string `json:"device"`      // The device or the share that is mounted.
 	Available  *int64 `json:"available"`   // How many bytes an ordinary user could write; null if unknown.
 }
 
 func newVolumeJSON(v volume) volumeJSON {
-	j := volumeJSON{Label: v.Label, FileSystem: v.FileSystem, Device: v.Source}
+	j := volumeJSON{Label: v.Label, UUID: v.UUID, FileSystem: v.FileSystem, Device: v.Source}
 	if v.free >= 0 {
 		j.Available = &v.free
 	}

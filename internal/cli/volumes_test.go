@@ -13,7 +13,7 @@ import (
 
 func TestTheSummaryNamesTheVolumes(t *testing.T) {
 	onVolumes(t, volumes{
-		"raid": {fsys.Volume{Label: "RAID\u202e A", FileSystem: "exfat", Source: "/dev/sdb1"}, 1_200_000_000_000},
+		"raid": {fsys.Volume{Label: "RAID\u202e A", UUID: "1234-ABCD", FileSystem: "exfat", Source: "/dev/sdb1"}, 1_200_000_000_000},
 		"mem":  {fsys.Volume{FileSystem: "tmpfs", Source: "tmpfs"}, -1},
 	})
 	run := func(_ context.Context, o *engine.Options, _ *counters.Set) (*engine.Summary, error) {
@@ -36,6 +36,6 @@ to          'unknown'
 	require.NotContains(t, r.stderr, "raid", "the header is for terminals")
 
 	r = command(t, run, "", "copy", "--json", "src", "raid", "-o", "mem")
-	require.Contains(t, r.stdout, `"volume":{"label":"RAID\u202e A","file_system":"exfat","device":"/dev/sdb1","available":1200000000000},`)
-	require.Contains(t, r.stdout, `"volume":{"label":"","file_system":"tmpfs","device":"tmpfs","available":null},`)
+	require.Contains(t, r.stdout, `"volume":{"label":"RAID\u202e A","uuid":"1234-ABCD","file_system":"exfat","device":"/dev/sdb1","available":1200000000000},`)
+	require.Contains(t, r.stdout, `"volume":{"label":"","uuid":"","file_system":"tmpfs","device":"tmpfs","available":null},`)
 }
