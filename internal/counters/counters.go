@@ -70,12 +70,14 @@ type Set struct {
 	CountTotals bool
 }
 
-// Destination holds the counters of one of several destinations.
+// Destination holds the counters of one of several destinations, or of one of several trees that are
+// checked.
 type Destination struct {
 	Name      string                 // The name that the user gave.
+	Device    uint64                 // Destinations with the same value are on one device.
 	Unwritten atomic.Int64           // The part of Bytes that its device does not have yet.
 	Dropped   atomic.Pointer[string] // The reason why nothing more is written there; nil if it is not dropped.
-	ReadBack  Work                   // The part of Set.ReadBack that is read there.
+	ReadBack  Work                   // The part of Set.ReadBack, or of a check, that is read there.
 }
 
 // Destinations returns the destinations of a copy to several, in their order.

@@ -37,7 +37,7 @@ func (all targets) show(c *counters.Set) {
 	}
 	var list []*counters.Destination
 	for _, t := range all {
-		t.Progress.Name = t.Given
+		t.Progress.Name, t.Progress.Device = t.Given, t.ID.Dev
 		list = append(list, &t.Progress)
 	}
 	c.SetDestinations(list)

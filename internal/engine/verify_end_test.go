@@ -315,6 +315,7 @@ func TestProgressOfReadingBack(t *testing.T) {
 				require.Equal(t, []int64{readings * files, readings * files}, []int64{c.ReadBack.Files.Load(), c.ReadBack.TotalFiles.Load()})
 				require.Equal(t, []int64{readings * want, readings * want}, []int64{c.ReadBack.Bytes.Load(), c.ReadBack.TotalBytes.Load()})
 				for _, d := range c.Destinations() {
+					require.NotZero(t, d.Device)
 					n := min(readings, 1)
 					require.Equal(t, []int64{n * files, n * files}, []int64{d.ReadBack.Files.Load(), d.ReadBack.TotalFiles.Load()}, d.Name)
 					require.Equal(t, []int64{n * want, n * want}, []int64{d.ReadBack.Bytes.Load(), d.ReadBack.TotalBytes.Load()}, d.Name)

@@ -14,12 +14,15 @@ import (
 // destination holds what is shown for one of several destinations.
 type destination struct {
 	name      string
+	device    uint64
 	rate      float64
-	etaRate   float64 // bytes per second, over etaWindow
+	etaRate   float64 // bytes and files per second, for the estimate: see fileCost
 	unwritten int64
 	readBack  bool // true if rate, bytes and total are of reading back; unwritten is not shown
 	bytes     int64
-	total     int64
+	total     int64  // 0 until it is final
+	amount    int64  // bytes and files that are read back
+	left      int64  // the part of amount that is still to be read
 	limits    bool   // true if this destination limits the copy
 	dropped   string // reason why the destination was dropped, quoted; "" if it was not
 }
@@ -33,23 +36,30 @@ const (
 
 // takeDestinations reads the counters of the destinations. During the copy, each byte is written
 // to all of them, so that the bytes at one of them are the bytes read, less its unwritten data.
-func (s *sampler) takeDestinations(now time.Time, c *counters.Set, readBack bool) []destination {
+func (s *sampler) takeDestinations(now time.Time, c *counters.Set, totalsKnown bool) []destination {
 	var shown []destination
 	for i, d := range c.Destinations() {
 		if i == len(s.destinations) {
 			s.destinations = append(s.destinations, newSampler(now))
 		}
 		at := &s.destinations[i]
-		line := destination{name: d.Name, readBack: readBack}
-		if readBack {
-			line.bytes, line.total = d.ReadBack.Bytes.Load(), d.ReadBack.TotalBytes.Load()
+		line := destination{name: d.Name, device: d.Device, readBack: s.work == &c.ReadBack || d.ReadBack.TotalFiles.Load() > 0}
+		x := sample{at: now}
+		if line.readBack {
+			line.bytes = d.ReadBack.Bytes.Load()
+			if totalsKnown {
+				line.total = d.ReadBack.TotalBytes.Load()
+			}
+			x.files = d.ReadBack.Files.Load()
+			files := d.ReadBack.TotalFiles.Load()
+			line.amount, line.left = costOf(line.total, files), stillToRead(line.bytes, line.total, x.files, files)
 		} else {
 			line.unwritten = max(d.Unwritten.Load(), 0)
 			line.bytes = at.written(max(c.Bytes.Load()-c.Unread.Load(), 0), line.unwritten)
 		}
-		x := sample{at: now, bytes: line.bytes}
+		x.bytes = line.bytes
 		line.rate = at.since(now.Add(-rateWindow)).rateTo(x)
-		line.etaRate = at.since(now.Add(-etaWindow)).rateTo(x)
+		line.etaRate = at.since(now.Add(-etaWindow)).workTo(x)
 		at.add(x)
 		if why := d.Dropped.Load(); why != nil {
 			line.dropped = quote.Text(*why)
@@ -142,7 +152,11 @@ func apart(paths []string, mark string) []string {
 func (d *destination) fields() []field {
 	fields := []field{{fmt.Sprintf("%9s", units.Rate(d.rate)), 0}}
 	if d.readBack {
-		return append(fields, field{fmt.Sprintf("%7s/%s verified", units.Size(d.bytes), units.Size(d.total)), 1})
+		total := ""
+		if d.total > 0 {
+			total = "/" + units.Size(d.total)
+		}
+		return append(fields, field{fmt.Sprintf("%7s%s verified", units.Size(d.bytes), total), 1})
 	}
 	fields = append(fields, field{fmt.Sprintf("%7s unwritten", units.Size(d.unwritten)), 2})
 	if d.limits {

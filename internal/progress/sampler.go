@@ -2,6 +2,7 @@ package progress
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -12,7 +13,7 @@ import (
 const (
 	rateWindow = 3 * time.Second
 	etaWindow  = 30 * time.Second
-	settling   = 2 * time.Second // time after which the rates of destinations that are read back are known
+	settling   = 2 * time.Second // time after which the rates of reading back are known
 )
 
 // sample holds the counters at one moment.
@@ -40,6 +41,7 @@ type sampler struct {
 
 	destinations []sampler
 
+	copyRate  float64   // snapshot.etaRate of the copy, at its end
 	checking  bool      // true if bytes were being checked at the last sample
 	unwritten int64     // Set.Unwritten at the last sample
 	moved     time.Time // when unwritten last changed
@@ -71,7 +73,7 @@ type snapshot struct {
 	checked      int64         // bytes of an earlier run that were read again
 	checkTotal   int64         // total of checked
 	checkRate    float64       // bytes per second of that reading, for the estimate
-	isYoung      bool          // true if destinations are read back for less than settling
+	reading      []reading     // the work of each device, while destinations are read back
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
@@ -127,11 +129,21 @@ func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
 	shot.etaRate = s.since(now.Add(-etaWindow)).workTo(x)
 	shot.checkRate = s.since(now.Add(-etaWindow)).checksTo(x)
 	if c.Verifies.Load() && !isReadBack && shot.totalsKnown && shot.phase != counters.PhaseDone {
-		shot.ahead = counters.Plus(shot.totalBytes, counters.Times(shot.totalFiles, fileCost))
+		shot.ahead = costOf(shot.totalBytes, shot.totalFiles)
 	}
 	s.add(x)
-	shot.destinations = s.takeDestinations(now, c, isReadBack)
-	shot.isYoung = isReadBack && len(shot.destinations) > 0 && now.Sub(s.first.at) < settling
+	shot.destinations = s.takeDestinations(now, c, shot.totalsKnown)
+	switch {
+	case isReadBack || slices.ContainsFunc(shot.destinations, func(d destination) bool { return d.readBack }):
+		shot.reading = readings(&shot)
+		if now.Sub(s.first.at) < settling { // each destination is expected to be read as fast as it was written
+			for i := range shot.reading {
+				shot.reading[i].rate = float64(shot.reading[i].parts) * s.copyRate
+			}
+		}
+	case shot.phase == counters.PhaseCopying:
+		s.copyRate = shot.etaRate
+	}
 	if s.current = c.Current(s.current); s.current != nil {
 		shot.current = *s.current
 	}
@@ -221,12 +233,15 @@ func (s snapshot) percent() int {
 // eta estimates the time left until everything is done: from the present rate or, while flushing, from
 // the rate of the device. Bytes of an earlier run that are still to be checked are added at the rate of the
 // check. Until the copy has a rate, it is expected to be as fast as the check. Reading back is expected to be as fast
-// as the copy, which the slowest device limits. While files are read back, the destination that needs the
-// longest time decides. ok is false before the totals are known, and while no byte is read or written. It is
+// as the copy, which the slowest device limits. While files are read back, the device that needs the
+// longest time decides, see reading. ok is false before the totals are known, and while no byte is read or written. It is
 // also false while the device is busy without a byte left to count, for example with the journal of its file
 // system.
 func (s snapshot) eta() (left time.Duration, ok bool) {
-	if left, ok = s.phaseETA(); !ok || s.isYoung {
+	if s.phase == counters.PhaseVerifying && s.reading != nil {
+		return s.readingETA()
+	}
+	if left, ok = s.phaseETA(); !ok {
 		return 0, false
 	}
 	if s.ahead > 0 {
@@ -235,11 +250,6 @@ func (s snapshot) eta() (left time.Duration, ok bool) {
 			return 0, false
 		}
 		left += back
-	}
-	for _, d := range s.destinations {
-		if t, ok := timeFor(d.total-d.bytes, d.etaRate); ok && d.readBack && d.dropped == "" {
-			left = max(left, t)
-		}
 	}
 	return left, left < longest
 }
@@ -266,7 +276,7 @@ func (s snapshot) phaseETA() (time.Duration, bool) {
 	}
 	left = max(left, s.unwritten) // more bytes may be shown than are written, see written
 	if s.phase != counters.PhaseFlushing {
-		left = counters.Plus(left, max(s.totalFiles-s.files, 0)*fileCost)
+		left = costOf(left, s.totalFiles-s.files)
 	}
 	t, ok := timeFor(left, speed)
 	t += check

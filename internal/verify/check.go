@@ -48,6 +48,7 @@ type worker struct {
 	run  *run
 	tree *tree // the tree that look opens files in
 	look *fsys.Finder
+	pipe *pipe.Pipe           // the run's pipe, which also counts the bytes of tree
 	sets map[string]*hash.Set // digests by the names of their algorithms
 }
 
@@ -114,7 +115,7 @@ func (w *worker) compare(ctx context.Context, j *job, all []*part, f *fsys.File,
 	if cache == pipe.CacheAuto {
 		inMemory, known = f.Cached(0, 0)
 	}
-	n, fromDevice, err := w.run.pipe.ReadBack(ctx, f, info, set, cache, nil)
+	n, fromDevice, err := w.pipe.ReadBack(ctx, f, info, set, cache, nil)
 	j.mtime = info.Mtime
 	if err == nil {
 		j.read = true
@@ -188,6 +189,7 @@ func (w *worker) open(j *job) (*fsys.File, fsys.Info, error) {
 		w.close()
 		w.tree = tree
 		w.look = fsys.NewFinder(w.tree.root, w.run.maxOpenPaths)
+		w.pipe = w.run.pipe.Counting(&w.run.counters.Bytes, &tree.progress.ReadBack.Bytes)
 	}
 	j.meant = j.path
 	f, info, err := w.look.Open(j.path)

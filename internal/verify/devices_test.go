@@ -100,3 +100,27 @@ func TestNoLineJoinsAJobWhileManyResultsWait(t *testing.T) {
 		require.Equal(t, want, strings.Join(sent, ", "))
 	}
 }
+
+// The display gets the counters of each of several trees.
+func TestTheProgressOfEachTreeIsCounted(t *testing.T) {
+	r := twoTrees(t, nil)
+	r.trees[0].info.ID.Dev, r.trees[1].info.ID.Dev = 1, 2
+	r.show()
+	require.True(t, r.scan(t.Context()))
+	r.check(t.Context())
+	list := r.counters.Destinations()
+	require.Len(t, list, 2)
+	for i, d := range list {
+		require.Equal(t, r.opts.Paths[i], d.Name)
+		require.EqualValues(t, i+1, d.Device)
+		for _, n := range []int64{d.ReadBack.Bytes.Load(), d.ReadBack.TotalBytes.Load()} {
+			require.EqualValues(t, len("one"), n)
+		}
+		for _, n := range []int64{d.ReadBack.Files.Load(), d.ReadBack.TotalFiles.Load()} {
+			require.EqualValues(t, 1, n)
+		}
+	}
+	r.trees, r.counters = r.trees[:1], &counters.Set{}
+	r.show()
+	require.Empty(t, r.counters.Destinations(), "one tree needs no line")
+}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -38,6 +39,7 @@ type tree struct {
 	listed     *lookup.Set            // the paths that the manifests mean; nil if no check needs them
 	bag        *bagCheck              // check of the bag; nil if there is no bag, or only lines are checked
 	history    *mhl.Tree              // ASC MHL history; nil if there is none
+	progress   counters.Destination
 }
 
 // note is a report that is not about a line.
@@ -138,11 +140,7 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 		err = t.openWithin(r.opts.Manifest, r.opts.choose())
 	default:
 		t.isSearched = true
-		hint := "name one with --manifest"
-		if r.byLine { // scrub has no such flag
-			hint = "check that its volume is mounted"
-		}
-		err = t.find(r.opts.choose(), hint)
+		err = t.find(r.opts.choose())
 		complete = !r.byLine && r.opts.Filter == nil && r.opts.Only == nil
 	}
 	if err == nil {
@@ -324,8 +322,8 @@ func (t *tree) openWithin(name string, choose func(*mhl.Record) []mhl.Known) err
 	return s.open(f, info, choose)
 }
 
-// find opens the manifests in the directory's root. The refusal of a directory without one ends with hint.
-func (t *tree) find(choose func(*mhl.Record) []mhl.Known, hint string) error {
+// find opens the manifests in the directory's root.
+func (t *tree) find(choose func(*mhl.Record) []mhl.Known) error {
 	var names []string
 	history := false
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
@@ -376,7 +374,7 @@ func (t *tree) find(choose func(*mhl.Record) []mhl.Known, hint string) error {
 			t.notes = append(t.notes, note{Failure, "", errors.New("there is no manifest, so no file was checked")})
 			return nil
 		}
-		return failure.Refuse("there is no manifest in %s (SHA256SUMS or the like); %s", quote.Name(t.given), hint)
+		return failure.Refuse("there is no manifest in %s (SHA256SUMS or the like); name one with --manifest", quote.Name(t.given))
 	}
 	return nil
 }

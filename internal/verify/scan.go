@@ -19,6 +19,7 @@ func (r *run) scan(ctx context.Context) (complete bool) {
 			_, _ = s.readLines(ctx, manifestsAhead(manifests[i+1:]), nil, func(j *job) { // the check reports errors
 				if info, err := look.Lstat(j.path); err == nil && info.Kind == fsys.Regular {
 					counters.Grow(&r.counters.TotalBytes, info.Size)
+					counters.Grow(&t.progress.ReadBack.TotalBytes, info.Size)
 				}
 			})
 		}

@@ -75,6 +75,7 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 		return failure.Refuse("%s: %s", quote.Name(t.manifests[0].shown), errNoLine)
 	}
 	r.counters.TotalFiles.Add(total)
+	t.progress.ReadBack.TotalFiles.Store(total)
 	return nil
 }
 

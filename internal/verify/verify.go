@@ -181,6 +181,7 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 		return nil, err
 	}
 	begun := time.Now()
+	r.show()
 	c.Phase.Store(int32(counters.PhaseVerifying))
 	if err := check(); err != nil && ctx.Err() == nil {
 		return nil, err
@@ -208,6 +209,19 @@ func (r *run) execute(ctx context.Context, check func() error) (*Summary, error)
 	c.Phase.Store(int32(counters.End(ctx.Err() != nil)))
 	r.summary.Elapsed = time.Since(begun)
 	return r.summary, context.Cause(ctx)
+}
+
+// show publishes the trees to the progress display, if there are several.
+func (r *run) show() {
+	if len(r.trees) < 2 {
+		return
+	}
+	var list []*counters.Destination
+	for _, t := range r.trees {
+		t.progress.Name, t.progress.Device = t.given, t.info.ID.Dev
+		list = append(list, &t.progress)
+	}
+	r.counters.SetDestinations(list)
 }
 
 // run is one execution of Run.
@@ -296,7 +310,9 @@ func (r *run) collect(j *job, done bool) {
 
 // collectFile counts the file of a job, and passes it on.
 func (r *run) collectFile(j *job) {
-	r.counters.Files.Add(int64(len(j.parts)))
+	tree, lines := j.parts[0].from.tree, int64(len(j.parts))
+	r.counters.Files.Add(lines)
+	tree.progress.ReadBack.Files.Add(lines)
 	if j.read {
 		r.summary.Files++
 		r.summary.Bytes += j.bytes
@@ -304,7 +320,6 @@ func (r *run) collectFile(j *job) {
 			r.summary.Cached++
 		}
 	}
-	tree := j.parts[0].from.tree
 	if tree.listed != nil && j.meant != "" {
 		tree.listed.Add(path.Clean(j.meant))
 	}
@@ -323,9 +338,6 @@ func (r *run) collectFile(j *job) {
 func (r *run) deliverFile(j *job) {
 	first := j.parts[0]
 	c := &Checked{Dir: first.from.tree.given, Path: first.path, Size: -1, Mtime: j.mtime}
-	if j.meant != "" {
-		c.Path = path.Clean(j.meant)
-	}
 	if j.read {
 		c.Size = j.size
 	}
