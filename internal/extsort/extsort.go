@@ -109,7 +109,7 @@ func grow[E any](s []E, need, limit int) []E {
 		return s
 	}
 	size := max(want, limit)
-	for _, step := range [...]int{4 << 10, 64 << 10, 1 << 20, 4 << 20} {
+	for _, step := range [...]int{256, 4 << 10, 64 << 10, 1 << 20, 4 << 20} {
 		if want <= step && step < limit {
 			size = step
 			break

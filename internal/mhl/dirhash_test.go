@@ -1,6 +1,7 @@
 package mhl
 
 import (
+	"bytes"
 	"crypto/sha512"
 	"encoding/binary"
 	"os"
@@ -79,63 +80,69 @@ func (f *countedFile) Close() error {
 // directories within directories, and the hashes are the same.
 func TestDirectoryHashesOfManyFiles(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
-	hashes := []hash.Algorithm{hash.C4, hash.XXH64}
-	run := func(limit int) (all []*dirDigests, spills *countedSpill) {
-		spills = &countedSpill{}
-		d := newDirHasher(hashes, spills.new)
-		d.pool.limit = limit
-		add := func(from, to int) {
-			for i := from; i < to; i++ {
-				sum := sha512.Sum512(binary.LittleEndian.AppendUint32(nil, uint32(i)))
-				require.NoError(t, d.file(string(rune('a'+i%26)), [][]byte{sum[:], sum[:8]}))
-			}
-		}
-		d.enter()
-		add(0, 5000)
-		for depth := range 3 {
-			d.enter()
-			add(depth*1000, depth*1000+3000)
-		}
-		for range 3 {
-			sums, err := d.leave("sub")
-			require.NoError(t, err)
-			all = append(all, sums)
-			add(0, 100)
-		}
-		sums, err := d.leave("")
-		require.NoError(t, err)
-		require.LessOrEqual(t, d.pool.used, 0)
-		require.Empty(t, d.pool.lists)
-		require.NoError(t, d.close())
-		return append(all, sums), spills
+	const files = 20_000 // of a directory; several times as many as fit into memory
+	spills := &countedSpill{}
+	d := newDirHasher([]hash.Algorithm{hash.C4, hash.XXH64}, spills.new)
+	names := func(i int) string { return string(rune('a' + i%26)) }
+	digests := func(i int) [][]byte {
+		sum := sha512.Sum512(binary.LittleEndian.AppendUint32(nil, uint32(i)))
+		return [][]byte{sum[:], sum[:8]}
 	}
-	want, spills := run(1 << 30)
-	require.Zero(t, spills.made)
-	got, spills := run(50_000)
-	require.Equal(t, want, got)
-	require.Equal(t, &countedSpill{made: 1}, spills)
+	d.enter()
+	for i := range files {
+		require.NoError(t, d.file(names(i), digests(i)))
+	}
+	d.enter()
+	for i := range files {
+		require.NoError(t, d.file(names(i), digests(files+i)))
+	}
+	below, err := d.leave("sub")
+	require.NoError(t, err)
+	root, err := d.leave("")
+	require.NoError(t, err)
+	require.NoError(t, d.close())
+	require.Equal(t, &countedSpill{made: 2}, spills)
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
 	require.NoError(t, err)
 	require.Empty(t, left)
+
+	for slot, a := range []hash.Algorithm{hash.C4, hash.XXH64} {
+		// sorted returns the hash of the sorted digests.
+		sorted := func(all [][]byte) []byte {
+			slices.SortFunc(all, bytes.Compare)
+			return sumOf(a, string(slices.Concat(all...)))
+		}
+		of := func(from int, more *dirDigests) (content, structure []byte) {
+			var contents, structures [][]byte
+			for i := range files {
+				digest := digests(from + i)[slot]
+				contents = append(contents, digest)
+				structures = append(structures, sumOf(a, names(i)+string(digest)))
+			}
+			if more != nil {
+				contents = append(contents, more.content[slot])
+				structures = append(structures, sumOf(a, "sub"+string(more.structure[slot])))
+			}
+			return sorted(contents), sorted(structures)
+		}
+		content, structure := of(files, nil)
+		require.Equal(t, content, below.content[slot])
+		require.Equal(t, structure, below.structure[slot])
+		content, structure = of(0, below)
+		require.Equal(t, content, root.content[slot])
+		require.Equal(t, structure, root.structure[slot])
+	}
 }
 
-// The order in which the digests of a directory come does not matter.
-func TestDigestListSorts(t *testing.T) {
-	var digests [][]byte
-	for i := range 1000 {
-		sum := sha512.Sum512([]byte{byte(i), byte(i >> 8)})
-		digests = append(digests, sum[:20])
-	}
+// An error leaves no temporary file.
+func TestDirectoryHashesAfterAnError(t *testing.T) {
 	spills := &countedSpill{}
-	p := &pool{limit: 777, newSpill: spills.new}
-	l := p.newList(20)
-	for _, d := range digests {
-		require.NoError(t, l.add(d))
+	d := newDirHasher([]hash.Algorithm{hash.XXH64}, spills.new)
+	d.enter()
+	for i := range 100_000 {
+		require.NoError(t, d.file("x", [][]byte{binary.LittleEndian.AppendUint64(nil, uint64(i))}))
 	}
-	h := hash.SHA1.New()
-	require.NoError(t, l.close(h))
-	slices.SortFunc(digests, func(a, b []byte) int { return slices.Compare(a, b) })
-	require.Equal(t, sumOf(hash.SHA1, string(slices.Concat(digests...))), h.Sum(nil))
-	require.NoError(t, p.close())
+	require.Equal(t, &countedSpill{made: 1, open: 1}, spills)
+	require.NoError(t, d.close())
 	require.Zero(t, spills.open)
 }
