@@ -51,44 +51,11 @@ func (f *File) Offset(e Entry) int64 { return int64(uint64(e) & f.offMask()) }
 // the lines themselves prove that they are, because several paths can have the same hash.
 func (f *File) Find(entries []Entry, path []byte) (first, end int) {
 	e := f.Entry(path, 0)
-	first = search(entries, e)
+	first, _ = slices.BinarySearch(entries, e)
 	for end = first; end < len(entries) && entries[end]>>f.offBits == e>>f.offBits; {
 		end++
 	}
 	return first, end
-}
-
-// search returns the index of the first of the sorted entries that is not less than another
-// one. Hashes are spread evenly, so the value of an entry gives its place, or one nearby. A
-// binary search reads more entries that are not in the processor's cache.
-func search(entries []Entry, e Entry) int {
-	n := len(entries)
-	if n == 0 {
-		return 0
-	}
-	at := place(uint64(e), n)
-	for range 2 { // the second round is closer, and right for any entries
-		if have := entries[at]; have < e {
-			at = min(at+place(uint64(e-have), n), n-1)
-		} else {
-			at = max(at-place(uint64(have-e), n), 0)
-		}
-	}
-	low, high := at, at // the result is in between
-	for step := 4; low > 0 && entries[low-1] >= e; step *= 2 {
-		low = max(low-step, 0)
-	}
-	for step := 4; high < n && entries[high] < e; step *= 2 {
-		high = min(high+step, n)
-	}
-	between, _ := slices.BinarySearch(entries[low:high], e)
-	return low + between
-}
-
-// place returns how many of n evenly spread entries are less than a value.
-func place(value uint64, n int) int {
-	high, _ := bits.Mul64(value, uint64(n))
-	return int(high)
 }
 
 // From returns a reader of the file from an offset up to its end.

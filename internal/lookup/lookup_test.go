@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -132,34 +130,6 @@ func TestSet(t *testing.T) {
 	}
 	require.True(t, s.Has("a"))
 	require.Equal(t, 4, s.Len())
-}
-
-// search returns what a binary search returns, for entries of any distribution.
-func TestSearch(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	for name, next := range map[string]func(i int) uint64{
-		"even":     func(int) uint64 { return random.Uint64() },
-		"equal":    func(int) uint64 { return 7 << 40 },
-		"small":    func(int) uint64 { return random.Uint64N(50) },
-		"large":    func(int) uint64 { return math.MaxUint64 - random.Uint64N(50) },
-		"two ends": func(i int) uint64 { return uint64(i%2) * math.MaxUint64 },
-		"steps":    func(i int) uint64 { return 1 << (i % 64) },
-	} {
-		for _, n := range []int{0, 1, 2, 3, 10, 100, 1000} {
-			var entries []Entry
-			for i := range n {
-				entries = append(entries, Entry(next(i)))
-			}
-			slices.Sort(entries)
-			wanted := append(slices.Clone(entries), 0, math.MaxUint64, Entry(random.Uint64()))
-			for _, e := range wanted {
-				for _, e := range []Entry{e - 1, e, e + 1} {
-					want, _ := slices.BinarySearch(entries, e)
-					require.Equal(t, want, search(entries, e), "%s: %d in %d entries", name, e, n)
-				}
-			}
-		}
-	}
 }
 
 // BenchmarkFind finds paths in any order, as a walk does.
