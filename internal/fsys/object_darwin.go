@@ -14,7 +14,7 @@ func setTimesOf(info *Info, st *unix.Stat_t) {
 	info.Btime = timeOf(st.Btim)
 }
 
-func setTimespec(ts *unix.Timespec, t Time) { *ts = unix.Timespec{Sec: t.Sec, Nsec: t.Nsec} }
+func timespecOf(t Time) unix.Timespec { return unix.Timespec{Sec: t.Sec, Nsec: t.Nsec} }
 
 func (o *Object) fstat(st *unix.Stat_t) error {
 	if o.entry != "" {
@@ -54,16 +54,14 @@ func (o *Object) fchmod(mode uint32) error {
 
 // setTimes sets the creation time too, unless the file system has none.
 func (o *Object) setTimes(atime, mtime, btime Time) error {
-	ts := timespecs(atime, mtime)
+	const set = unix.ATTR_CMN_MODTIME | unix.ATTR_CMN_ACCTIME
 	if btime != (Time{}) {
-		var created unix.Timespec
-		setTimespec(&created, btime)
-		err := o.setAttributes(unix.ATTR_CMN_CRTIME|unix.ATTR_CMN_MODTIME|unix.ATTR_CMN_ACCTIME, created, ts[1], ts[0])
+		err := o.setAttributes(unix.ATTR_CMN_CRTIME|set, timespecOf(btime), timespecOf(mtime), timespecOf(atime))
 		if err != unix.EINVAL && !Unsupported(err) {
 			return err
 		}
 	}
-	return o.setAttributes(unix.ATTR_CMN_MODTIME|unix.ATTR_CMN_ACCTIME, ts[1], ts[0])
+	return o.setAttributes(set, timespecOf(mtime), timespecOf(atime))
 }
 
 // setAttributes is fsetattrlist or setattrlistat: setattrlist(2). The times

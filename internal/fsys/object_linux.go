@@ -32,11 +32,6 @@ func setTimesOf(info *Info, st *unix.Stat_t) {
 	info.Atime, info.Mtime, info.Ctime = timeOf(st.Atim), timeOf(st.Mtim), timeOf(st.Ctim)
 }
 
-func setTimespec(ts *unix.Timespec, t Time) {
-	*ts = unix.NsecToTimespec(t.Nsec)
-	ts.Sec += secondsOf(t)
-}
-
 // ioctl calls ioctl(2) with the address of a structure.
 func ioctl(fd int, request uintptr, structure unsafe.Pointer) error {
 	return retry(func() error {
@@ -82,10 +77,12 @@ func (o *Object) setTimes(atime, mtime, _ Time) error {
 	return setTimesAt(o.fd, "", atime, mtime, 0)
 }
 
-// utimensat is the call of that name with the number nr, whose times are of the size
-// that it takes. With neither path nor flags it is futimens: x/sys cannot pass a null
+// kernelTimespec is struct __kernel_timespec, which has 64 bits for seconds on every processor.
+type kernelTimespec struct{ sec, nsec int64 }
+
+// setTimesAt is utimensat(2). With neither path nor flags it is futimens: x/sys cannot pass a null
 // path.
-func utimensat(nr uintptr, fd int, path string, times unsafe.Pointer, flags int) error {
+func setTimesAt(fd int, path string, atime, mtime Time, flags int) error {
 	var name *byte
 	if path != "" || flags != 0 {
 		var err error
@@ -93,7 +90,8 @@ func utimensat(nr uintptr, fd int, path string, times unsafe.Pointer, flags int)
 			return err
 		}
 	}
-	_, _, e := unix.Syscall6(nr, uintptr(fd), uintptr(unsafe.Pointer(name)), uintptr(times), uintptr(flags), 0, 0)
+	times := [2]kernelTimespec{{atime.Sec, atime.Nsec}, {mtime.Sec, mtime.Nsec}}
+	_, _, e := unix.Syscall6(sysUtimensat, uintptr(fd), uintptr(unsafe.Pointer(name)), uintptr(unsafe.Pointer(&times)), uintptr(flags), 0, 0)
 	if e != 0 {
 		return e
 	}

@@ -115,13 +115,6 @@ func timeOf(ts unix.Timespec) Time {
 	return Time{Sec: int64(ts.Sec), Nsec: int64(ts.Nsec)} //nolint:unconvert // 32 bits elsewhere
 }
 
-func timespecs(atime, mtime Time) [2]unix.Timespec {
-	var ts [2]unix.Timespec
-	setTimespec(&ts[0], atime)
-	setTimespec(&ts[1], mtime)
-	return ts
-}
-
 // retryN is retry of a call that returns a number. If the call fails, the number is 0, not the -1 of
 // system calls.
 func retryN(f func() (int, error)) (int, error) {
