@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/extsort"
@@ -234,75 +233,42 @@ func (r *run) checkBag(ctx context.Context, t *tree) {
 }
 
 // findRepeated reports the paths that a manifest lists more than once, which only version 1.0
-// forbids. It warns once if paths differ only in case, because some file systems cannot hold
-// both.
+// forbids.
 func (r *run) findRepeated(t *tree, l *bagList) error {
-	var folded lookup.Set
 	repeated := l.listed.Repeated()
+	if repeated.Len() == 0 {
+		return nil
+	}
 	verdict := Warning
 	if t.bag.declared.IsFinal() {
 		verdict = Invalid
 	}
-	again := func(yield func(names []string) error) error {
-		lines := l.from.read()
-		for {
-			entry, err := lines.next()
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			names := []string{entry.path}
-			if entry.literal != "" {
-				names = manifest.BagItPaths(entry.literal)
-			}
-			for i := range names {
-				names[i] = path.Clean(names[i])
-			}
-			if err := yield(names); err != nil {
-				return err
-			}
-		}
-	}
 	reported := map[string]bool{}
-	err := again(func(names []string) error {
-		folded.Add(fold(names[0]))
+	for lines := l.from.read(); len(reported) < maxReported; {
+		entry, err := lines.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		names := []string{entry.path}
+		if entry.literal != "" {
+			names = manifest.BagItPaths(entry.literal)
+		}
 		for _, name := range names {
-			if repeated.Has(name) && !reported[name] && len(reported) < maxReported {
+			if name = path.Clean(name); repeated.Has(name) && !reported[name] {
 				reported[name] = true
 				r.addTo(t, verdict, name, fmt.Errorf("%s lists it more than once", l.name))
 				break
 			}
 		}
-		return nil
-	})
-	if err != nil || repeated.Len() > 0 {
-		return err
 	}
-	alike := folded.Repeated()
-	if alike.Len() == 0 {
-		return nil
-	}
-	enough := errors.New("enough")
-	err = again(func(names []string) error {
-		if !alike.Has(fold(names[0])) {
-			return nil
-		}
-		r.addTo(t, Warning, names[0], fmt.Errorf("%s lists another name that differs from it in case only: not every file system can hold both", l.name))
-		return enough
-	})
-	if errors.Is(err, enough) {
-		err = nil
-	}
-	return err
+	return nil
 }
 
 // maxReported limits how many repeated paths of one manifest are reported.
 const maxReported = 1000
-
-// fold maps names that differ only in case to the same name.
-func fold(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
 // checkFetch reports entries of fetch.txt that no payload manifest lists. Listed entries
 // that are absent are missing, like any listed file.

@@ -220,17 +220,6 @@ func TestLinesOfABagAreReadInItsEncoding(t *testing.T) {
 	}
 }
 
-// Names that differ only in case cause a warning if the file system holds both.
-func TestBagWarnsOfNamesThatDifferInCase(t *testing.T) {
-	dir := writeFiles(t, map[string]string{"x": ""})
-	if _, err := os.Stat(filepath.Join(dir, "X")); err == nil {
-		t.Skip("this file system folds case")
-	}
-	results, _ := checkBag(t, map[string]string{
-		"data/A": "a", "manifest-md5.txt": sumLine("a", "data/A") + sumLine("a", "data/a"), "bag-info.txt": "-"})
-	require.Equal(t, []string{"warning data/A: manifest-md5.txt lists another name that differs from it in case only: not every file system can hold both"}, results)
-}
-
 // A name in a manifest is decoded as in the RFC, then with only its line breaks decoded, as
 // bagit.py writes it, and then taken unchanged. The line means the first file that exists.
 func TestBagNamesHaveThreeSpellings(t *testing.T) {
