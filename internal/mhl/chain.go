@@ -28,7 +28,7 @@ type Link struct {
 // chain and in their names. The error is a *safexml.Error if the document is not a chain,
 // otherwise that of r.
 func ReadChain(r io.Reader) ([]Link, error) {
-	in := safexml.NewReader(r, safexml.Limits{Bytes: 64 << 20})
+	in := safexml.NewReader(r)
 	var chain []Link
 	err := document(in, "ascmhldirectory", chainNamespace, func(start xml.StartElement) error {
 		if start.Name.Local != "hashlist" {

@@ -77,7 +77,7 @@ const namespace = "urn:ASC:MHL:v2.0"
 // in the order of the document. The error is a *safexml.Error if the document is not a
 // generation, otherwise that of r or of yield.
 func ReadGeneration(r io.Reader, yield func(Listed) error) (*Generation, error) {
-	p := &parser{in: safexml.NewReader(r, safexml.Limits{}), yield: yield, generation: &Generation{}}
+	p := &parser{in: safexml.NewReader(r), yield: yield, generation: &Generation{}}
 	if err := document(p.in, "hashlist", namespace, p.part, checkVersion); err != nil {
 		return nil, err
 	}

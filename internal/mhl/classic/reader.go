@@ -27,12 +27,12 @@ type Reader struct {
 
 // NewReader returns a Reader of the list in r. It reads ahead, and does not close r.
 func NewReader(r io.Reader) *Reader {
-	return &Reader{xml: safexml.NewReader(r, safexml.Limits{})}
+	return &Reader{xml: safexml.NewReader(r)}
 }
 
 // ReadEntry reads the entry that begins at the first byte of r.
 func ReadEntry(r io.Reader) (Entry, error) {
-	x := safexml.NewReader(r, safexml.Limits{})
+	x := safexml.NewReader(r)
 	token, err := x.Token()
 	if err != nil {
 		return Entry{}, err

@@ -13,7 +13,6 @@ import (
 // never more.
 type input struct {
 	src      *bufio.Reader
-	limits   Limits
 	read     int64 // bytes that the decoder has got
 	tokenEnd int64 // offset at which the current token is too long
 	skipped  int64 // bytes of the byte order mark
@@ -26,12 +25,12 @@ type limitError struct{ why string }
 
 func (e *limitError) Error() string { return e.why }
 
-func newInput(r io.Reader, limits Limits) *input {
-	return &input{src: bufio.NewReaderSize(r, 32<<10), limits: limits}
+func newInput(r io.Reader) *input {
+	return &input{src: bufio.NewReaderSize(r, 32<<10)}
 }
 
 // beginToken states that a token begins at an offset.
-func (i *input) beginToken(offset int64) { i.tokenEnd = offset + int64(i.limits.Token) }
+func (i *input) beginToken(offset int64) { i.tokenEnd = offset + maxToken }
 
 // ReadByte implements io.ByteReader.
 func (i *input) ReadByte() (byte, error) {
@@ -47,18 +46,14 @@ func (i *input) ReadByte() (byte, error) {
 	case err != nil:
 		i.err = err
 		return 0, err
-	case i.read >= i.limits.Bytes:
-		return 0, &limitError{fmt.Sprintf("the document has more than %d bytes", i.limits.Bytes)}
 	case i.read > i.tokenEnd: // the decoder reads one byte behind a text
-		return 0, &limitError{tokenTooLong(i.limits)}
+		return 0, &limitError{tokenTooLong}
 	}
 	i.read++
 	return c, nil
 }
 
-func tokenTooLong(l Limits) string {
-	return fmt.Sprintf("a tag, text or comment has more than %d bytes", l.Token)
-}
+var tokenTooLong = fmt.Sprintf("a tag, text or comment has more than %d bytes", maxToken)
 
 // Read implements io.Reader, which xml.NewDecoder asks for. The decoder uses ReadByte.
 func (i *input) Read(p []byte) (int, error) {

@@ -12,33 +12,13 @@ import (
 	"strings"
 )
 
-// Limits bound a document. A field that is 0 has the value of DefaultLimits.
-type Limits struct {
-	Bytes      int64 // size of the document, in bytes
-	Depth      int   // depth of elements within elements
-	Token      int   // bytes of a tag with its attributes, of a text, or of a comment
-	Attributes int   // number of attributes of one element
-}
-
-// DefaultLimits fit lists of files. A path of 64 KiB, of which each byte is escaped with
-// six characters, is a token of 384 KiB. A list of ten million files has 6 GB.
-var DefaultLimits = Limits{Bytes: 64 << 30, Depth: 32, Token: 512 << 10, Attributes: 64}
-
-func (l Limits) orDefaults() Limits {
-	if l.Bytes == 0 {
-		l.Bytes = DefaultLimits.Bytes
-	}
-	if l.Depth == 0 {
-		l.Depth = DefaultLimits.Depth
-	}
-	if l.Token == 0 {
-		l.Token = DefaultLimits.Token
-	}
-	if l.Attributes == 0 {
-		l.Attributes = DefaultLimits.Attributes
-	}
-	return l
-}
+// Limits of a document. They fit lists of files: a path of 64 KiB, of which each byte is escaped with
+// six characters, is a token of 384 KiB. The size of a document is not limited.
+const (
+	maxDepth      = 32        // depth of elements within elements
+	maxToken      = 512 << 10 // bytes of a tag with its attributes, of a text, or of a comment
+	maxAttributes = 64        // number of attributes of one element
+)
 
 // An Error says what is wrong with a document. Errors of the underlying reader are
 // returned as they are and not as an Error.
@@ -53,7 +33,6 @@ func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Why
 type Reader struct {
 	in      *input
 	decoder *xml.Decoder
-	limits  Limits
 	depth   int
 	started bool // true after the beginning of the root element
 	decided bool // true once it is clear whether there is an XML declaration
@@ -61,14 +40,13 @@ type Reader struct {
 }
 
 // NewReader returns a Reader of the document in r. It reads ahead, and does not close r.
-func NewReader(r io.Reader, limits Limits) *Reader {
-	limits = limits.orDefaults()
-	in := newInput(r, limits)
+func NewReader(r io.Reader) *Reader {
+	in := newInput(r)
 	d := xml.NewDecoder(in)
 	d.CharsetReader = func(encoding string, _ io.Reader) (io.Reader, error) {
 		return nil, fmt.Errorf("the encoding is %.40q; only UTF-8 is read", encoding)
 	}
-	return &Reader{in: in, decoder: d, limits: limits}
+	return &Reader{in: in, decoder: d}
 }
 
 // Token returns the next xml.StartElement, xml.EndElement or xml.CharData; comments and
@@ -109,7 +87,7 @@ func (r *Reader) Line() int {
 func (r *Reader) Offset() int64 { return r.decoder.InputOffset() + r.in.skipped }
 
 // Text returns the text of the element whose start was returned last, and reads to its
-// end. An element within it is an *Error, and so is a text longer than Limits.Token.
+// end. An element within it is an *Error, and so is a text that is too long.
 func (r *Reader) Text() (string, error) {
 	var text strings.Builder
 	for {
@@ -121,8 +99,8 @@ func (r *Reader) Text() (string, error) {
 		case xml.EndElement:
 			return text.String(), nil
 		case xml.CharData:
-			if text.Len()+len(t) > r.limits.Token {
-				return "", r.fail("a text has more than %d bytes", r.limits.Token)
+			if text.Len()+len(t) > maxToken {
+				return "", r.fail("a text has more than %d bytes", maxToken)
 			}
 			text.Write(t)
 		case xml.StartElement:
@@ -170,8 +148,8 @@ func (r *Reader) check(token xml.Token) (wanted bool, err error) {
 	case xml.EndElement:
 		r.depth--
 	case xml.CharData:
-		if len(t) > r.limits.Token {
-			return false, r.fail("%s", tokenTooLong(r.limits))
+		if len(t) > maxToken {
+			return false, r.Fail(tokenTooLong)
 		}
 		if r.depth > 0 {
 			return true, nil
@@ -198,11 +176,11 @@ func (r *Reader) startElement(t xml.StartElement) error {
 		return r.fail("a second outermost element, <%.40s>", t.Name.Local)
 	}
 	r.started = true
-	if r.depth++; r.depth > r.limits.Depth {
-		return r.fail("elements are nested more than %d deep", r.limits.Depth)
+	if r.depth++; r.depth > maxDepth {
+		return r.fail("elements are nested more than %d deep", maxDepth)
 	}
-	if len(t.Attr) > r.limits.Attributes {
-		return r.fail("the element <%.40s> has more than %d attributes", t.Name.Local, r.limits.Attributes)
+	if len(t.Attr) > maxAttributes {
+		return r.fail("the element <%.40s> has more than %d attributes", t.Name.Local, maxAttributes)
 	}
 	for i, a := range t.Attr {
 		for _, before := range t.Attr[:i] {

@@ -47,7 +47,7 @@ func TestTokens(t *testing.T) {
 		`<a xmlns="urn:x" xmlns:y="urn:y"><y:b/></a>`:                {"<a xmlns=urn:x y=urn:y>", "<b>", "</b>", "</a>"},
 	} {
 		for _, in := range []io.Reader{strings.NewReader(document), iotest.OneByteReader(strings.NewReader(document))} {
-			got, err := tokens(NewReader(in, Limits{}))
+			got, err := tokens(NewReader(in))
 			require.ErrorIs(t, err, io.EOF, document)
 			require.Equal(t, want, got, document)
 		}
@@ -55,7 +55,7 @@ func TestTokens(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	long := strings.Repeat("x", DefaultLimits.Token+1)
+	long := strings.Repeat("x", maxToken+1)
 	for name, tt := range map[string]struct{ document, want string }{
 		"nothing":                 {"", "line 1: the document has no element"},
 		"comments only":           {"<!-- a -->\n", "line 2: the document has no element"},
@@ -90,7 +90,7 @@ func TestRefused(t *testing.T) {
 		"long white space in tag": {"<a" + strings.Repeat(" ", len(long)) + "/>", "line 1: a tag, text or comment has more than 524288 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := tokens(NewReader(strings.NewReader(tt.document), Limits{}))
+			_, err := tokens(NewReader(strings.NewReader(tt.document)))
 			require.EqualError(t, err, tt.want)
 			require.ErrorAs(t, err, new(*Error))
 		})
@@ -106,42 +106,40 @@ func attributes(n int) string {
 	return text
 }
 
+// What has exactly the largest size is accepted.
 func TestLimits(t *testing.T) {
-	read := func(document string, limits Limits) error {
-		_, err := tokens(NewReader(strings.NewReader(document), limits))
-		return err
+	for _, document := range []string{
+		strings.Repeat("<a>", maxDepth) + strings.Repeat("</a>", maxDepth),
+		"<a " + attributes(maxAttributes) + "/>",
+		"<a>" + strings.Repeat("x", maxToken) + "</a>",
+	} {
+		_, err := tokens(NewReader(strings.NewReader(document)))
+		require.ErrorIs(t, err, io.EOF)
 	}
-	exact := "<a>0123456789</a>"
-	require.ErrorIs(t, read(exact, Limits{Bytes: int64(len(exact)), Depth: 1, Token: 10}), io.EOF)
-	require.EqualError(t, read(exact, Limits{Bytes: int64(len(exact)) - 1}), "line 1: the document has more than 16 bytes")
-	require.EqualError(t, read("<a>01234567890</a>", Limits{Token: 10}), "line 1: a tag, text or comment has more than 10 bytes")
-	require.EqualError(t, read("<a><b/></a>", Limits{Depth: 1}), "line 1: elements are nested more than 1 deep")
-	require.ErrorIs(t, read("<a><b/><b/></a>", Limits{Depth: 2}), io.EOF)
-	require.EqualError(t, read("<a b='' c=''/>", Limits{Attributes: 1}), "line 1: the element <a> has more than 1 attributes")
 }
 
 func TestText(t *testing.T) {
-	text := func(document string, limits Limits) (string, error) {
-		r := NewReader(strings.NewReader(document), limits)
+	text := func(document string) (string, error) {
+		r := NewReader(strings.NewReader(document))
 		_, err := r.Token()
 		require.NoError(t, err)
 		return r.Text()
 	}
-	got, err := text("<a> x<!-- y --><![CDATA[&]]>&lt;\n</a>", Limits{})
+	got, err := text("<a> x<!-- y --><![CDATA[&]]>&lt;\n</a>")
 	require.NoError(t, err)
 	require.Equal(t, " x&<\n", got)
-	got, err = text("<a/>", Limits{})
+	got, err = text("<a/>")
 	require.NoError(t, err)
 	require.Empty(t, got)
-	_, err = text("<a>x\n<b/></a>", Limits{})
+	_, err = text("<a>x\n<b/></a>")
 	require.EqualError(t, err, "line 2: the element <b> is where a text is expected")
-	_, err = text("<a>"+strings.Repeat("<![CDATA[0123456789]]>", 4)+"</a>", Limits{Token: 30})
-	require.EqualError(t, err, "line 1: a text has more than 30 bytes", "pieces are counted together")
+	_, err = text("<a>" + strings.Repeat("<![CDATA["+strings.Repeat("x", maxToken/2)+"]]>", 3) + "</a>")
+	require.EqualError(t, err, "line 1: a text has more than 524288 bytes", "pieces are counted together")
 }
 
 func TestSkipLineOffset(t *testing.T) {
 	document := "\xef\xbb\xbf<a>\n<b><b>x</b>\n</b><c/></a>"
-	r := NewReader(strings.NewReader(document), Limits{})
+	r := NewReader(strings.NewReader(document))
 	for range 3 { // <a>, the line feed, <b>
 		_, err := r.Token()
 		require.NoError(t, err)
@@ -151,7 +149,7 @@ func TestSkipLineOffset(t *testing.T) {
 	require.NoError(t, r.Skip())
 	require.Equal(t, 3, r.Line())
 	require.Equal(t, "<c/></a>", document[r.Offset():])
-	again, err := tokens(NewReader(strings.NewReader(document[r.Offset():]), Limits{}))
+	again, err := tokens(NewReader(strings.NewReader(document[r.Offset():])))
 	require.Equal(t, []string{"<c>", "</c>", "</a>"}[:2], again[:2], "an element can be read by its offset")
 	require.Error(t, err)
 	require.EqualError(t, r.Fail("this is wrong"), "line 3: this is wrong")
@@ -163,7 +161,7 @@ func TestErrorOfReading(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for cut := range len("<a b='c'>x</a>") {
 		in := io.MultiReader(strings.NewReader("<a b='c'>x</a>"[:cut]), iotest.ErrReader(broken))
-		_, err := tokens(NewReader(in, Limits{}))
+		_, err := tokens(NewReader(in))
 		require.ErrorIs(t, err, broken)
 		require.NotErrorAs(t, err, new(*Error))
 	}
@@ -182,7 +180,7 @@ func TestMemory(t *testing.T) {
 	} {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		r := NewReader(io.LimitReader(in, 1<<30), Limits{Bytes: 8 << 20})
+		r := NewReader(io.LimitReader(in, 8<<20))
 		for {
 			if _, err := r.Token(); err != nil {
 				require.ErrorAs(t, err, new(*Error), name)
