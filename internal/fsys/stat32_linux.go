@@ -4,9 +4,9 @@ package fsys
 
 import "golang.org/x/sys/unix"
 
-// On these processors, the older calls have 32 bits for seconds, which end in 2038. statx(2) is new
-// in Linux 4.11, and this number of utimensat in 5.1.
+// On these processors, the older calls have 32 bits for seconds, which end in 2038.
 
+// sysUtimensat is the call with 64 bits, which is new in Linux 5.1.
 const sysUtimensat = unix.SYS_UTIMENSAT_TIME64
 
 // statAt describes name in the directory fd, or fd itself with AT_EMPTY_PATH.

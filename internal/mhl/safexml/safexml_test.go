@@ -106,7 +106,7 @@ func attributes(n int) string {
 	return text
 }
 
-// What has exactly the largest size is accepted.
+// TestLimits checks that documents of exactly the largest sizes are accepted.
 func TestLimits(t *testing.T) {
 	for _, document := range []string{
 		strings.Repeat("<a>", maxDepth) + strings.Repeat("</a>", maxDepth),
