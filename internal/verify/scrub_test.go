@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -109,10 +110,29 @@ func (a *archive) expected(name string, good map[string]goodState) Verdict {
 
 // In a decade of scrubs each file is read at least once per MaxAge. Each verdict is right, and damage
 // is reported until it is repaired. There are rot, changes, lost and new files, stopped scrubs, and a
-// clock that is wrong for a while.
+// clock that is wrong for a while. SEALIFT_HISTORIES=N checks N decades, and SEALIFT_HISTORY=N the decade with the
+// number N.
 func TestADecadeOfScrubs(t *testing.T) {
+	first, count := uint64(3), uint64(2)
+	if n, err := strconv.ParseUint(os.Getenv("SEALIFT_HISTORIES"), 10, 64); err == nil {
+		first, count = 0, n
+	}
+	if n, err := strconv.ParseUint(os.Getenv("SEALIFT_HISTORY"), 10, 64); err == nil {
+		first, count = n, 1
+	}
+	for seed := first; seed < first+count; seed++ {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			scrubADecade(t, seed)
+		})
+	}
+}
+
+// scrubADecade has time for at least two files in each run, besides damaged ones: all files in 36 days, and in 40 days
+// with the runs that are stopped.
+func scrubADecade(t *testing.T, seed uint64) {
 	const files, maxAge, every = 24, 80 * 24 * time.Hour, 3 * 24 * time.Hour
-	a, random := newArchive(t, files), rand.New(rand.NewPCG(3, 6))
+	a, random := newArchive(t, files), rand.New(rand.NewPCG(seed, 6))
 	good, lastRead, damaged := map[string]goodState{}, map[string]time.Time{}, map[string]bool{}
 	seen := map[Verdict]int{}
 	a.onRead = func(name string) { lastRead[name] = a.now() }
@@ -165,7 +185,7 @@ func TestADecadeOfScrubs(t *testing.T) {
 			name := fmt.Sprintf("f%02d", i)
 			want[name] = a.expected(name, good)
 		}
-		verdicts, s, err := a.scrub(ctx, ScrubOptions{For: 20 * time.Minute, MaxAge: maxAge})
+		verdicts, s, err := a.scrub(ctx, ScrubOptions{For: 40 * time.Minute, MaxAge: maxAge})
 		if ctx.Err() != nil {
 			stopped++
 			require.ErrorContains(t, err, "stopped")
