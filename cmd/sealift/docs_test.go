@@ -40,8 +40,8 @@ import (
 // reason. The key of a command in several lines is the first line; "..." at the end matches
 // the rest.
 var notRun = map[string]string{
-	"README.md: git clone ...":                                                       "the network",
-	"README.md: go install ...":                                                      "is what compiled this program",
+	"README.md: git clone ...":  "the network",
+	"README.md: go install ...": "is what compiled this program",
 	"docs/install.md: go install github.com/seed65876f4f/sealift/cmd/sealift@latest": "the network; TestGoInstallsThePublishedModule does it",
 	"docs/install.md: make build":                                                     "is what compiled this program",
 	"docs/install.md: brew install ...":                                               "of a release, and would change the machine",
@@ -60,6 +60,8 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make snapshot":                                                  "builds for all systems",
 	"CONTRIBUTING.md: make torture":                                                   "takes an hour",
 	"CONTRIBUTING.md: make bench":                                                     "takes an hour",
+	"docs/custody.md: sudo ...":                                                       "changes the machine; TestExamples checks these files",
+	"docs/custody.md: systemctl ...":                                                  "needs systemd",
 	"docs/scaling.md: kubectl apply -f copy.yaml":                                     "needs a cluster",
 	"docs/scaling.md: bash copy-here.sh --sshloginfile nodes.txt":                     "needs other machines",
 	"docs/report.md: chromium ...":                                                    "is not everywhere",

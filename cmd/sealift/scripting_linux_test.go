@@ -339,3 +339,25 @@ func testMakefile(t *testing.T, s *stage, text string) {
 	assert.Equal(t, 2, code, output)
 	assert.Contains(t, output, "program: FAILED")
 }
+
+// TestShellsHideExitCodes shows what docs/scripting.md says about exit codes in a shell.
+func TestShellsHideExitCodes(t *testing.T) {
+	s := newStage(t)
+	const fails = "sealift du nowhere 2>/dev/null" // exits with 1
+	for script, want := range map[string]string{
+		fails + "; echo $?":                                              "1",
+		fails + " | cat; echo $?":                                        "0",
+		"set -o pipefail; " + fails + " | cat; echo $?":                  "1",
+		"if ! " + fails + "; then echo $?; fi":                           "0",
+		"f() { local x=$(" + fails + "); echo $?; }; f":                  "0",
+		"export x=$(" + fails + "); echo $?":                             "0",
+		"x=$(" + fails + "); echo $?":                                    "1",
+		"set -e; f() { " + fails + "; echo goes on; }; f":                "",
+		"set -e; f() { " + fails + "; echo goes on; }; if f; then :; fi": "goes on",
+		"set -e; (" + fails + "; echo goes on) || true":                  "goes on",
+		"set -e; f() { " + fails + "; echo goes on; }; f && true":        "goes on",
+	} {
+		_, out := s.run(nil, "bash", "-c", script)
+		require.Equal(t, want, strings.TrimSpace(out), script)
+	}
+}

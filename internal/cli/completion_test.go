@@ -148,6 +148,7 @@ var completedValues = map[string]string{
 	"repair --progress":       progressList,
 	"repair --log-file":       thenFiles,
 	"repair --metrics":        thenFiles,
+	"repair --report":         thenFiles,
 	"repair --log-format":     "text json " + thenNothing,
 	"run --block-size":        thenNothing,
 	"run --queue-size":        thenNothing,
@@ -207,7 +208,7 @@ var completedValues = map[string]string{
 }
 
 func TestCompletionOfEveryValue(t *testing.T) {
-	for _, command := range []string{"copy", "verify", "compare", "merge"} {
+	for _, command := range []string{"copy", "verify", "repair", "compare", "merge"} {
 		for _, name := range reportTexts {
 			completedValues[command+" --"+name] = thenNothing
 		}

@@ -61,7 +61,7 @@ type flagSection struct {
 var shortFlags = map[string]string{
 	"copy":    "output include exclude overwrite-policy verify hash manifest mhl bag dry-run quiet verbose json report",
 	"verify":  "manifest unlisted include exclude cache quiet verbose json report",
-	"repair":  "from manifest dry-run include exclude discard backup-dir quiet json",
+	"repair":  "from manifest dry-run include exclude discard backup-dir quiet json report",
 	"compare": "one-way metadata quick include exclude quiet verbose json report",
 	"sum":     "include exclude hash manifest tag mhl quiet json",
 	"stream":  "block-size count skip seek hash manifest sync quiet json",

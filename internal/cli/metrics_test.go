@@ -265,7 +265,7 @@ func TestMetricsThatCannotBeWritten(t *testing.T) {
 	require.Contains(t, r.stdout, `"errors":1`)
 }
 
-// Whatever operation fails, the file has the old metrics or the new ones, and no other file is left.
+// If any operation fails, the file has the old metrics or the new ones, and no other file is left.
 func TestMetricsAreCompleteOrOld(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "m.prom")

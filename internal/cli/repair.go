@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/repair"
@@ -53,12 +54,20 @@ To finish an interrupted repair, run the same command again.` + notesBelow + fil
 		if err != nil {
 			return err
 		}
+		page, err := openRepairReport(cmd, options, flags.report)
+		if err != nil {
+			return err
+		}
 		base, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles())
 		if err != nil {
 			return err
 		}
+		base.page = page
 		r := &repairer{reporter: base, options: options}
 		options.Report, options.File = r.checked, r.file
+		if page != nil {
+			options.Each = func(c *verify.Checked) { page.checked(c.Path, c) }
+		}
 		options.Warn = func(err error) { r.warning("", "", err) }
 		stdout := cmd.OutOrStdout()
 		return runCommand(cmd, job[repair.Options, repair.Summary]{
@@ -67,6 +76,7 @@ To finish an interrupted repair, run the same command again.` + notesBelow + fil
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
+			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
 			finish: func(s *repair.Summary, result outcome) outcome {
 				return r.finish(stdout, s, &flags.selection, result)
 			},
@@ -107,6 +117,7 @@ func (f *repairFlags) groups() []flagGroup {
 		{groupOutput, func(s *pflag.FlagSet) {
 			f.quietFlag(s, "print only damaged files, and failures")
 			f.commonFlags(s, "repair and message")
+			f.reportFlag(s)
 			f.metricsFlag(s)
 		}},
 	}
@@ -190,16 +201,44 @@ func (r *repairer) file(f *repair.File) {
 			word = "REPAIRABLE"
 		}
 		r.log.line(slog.LevelInfo, "repaired", f.Path, "", "bytes", f.Size)
+		r.page.settle(f.Path, f.Size, checkResults[f.Verdict]+", "+r.repairedFrom(f))
 	case repair.Failed:
 		word = "FAILED"
 		r.problem(r.printEqual, &r.mu.errors, "failed", f.Path, "", fmt.Errorf("not repaired: %w", f.Err))
 	default:
 		r.problem(r.printEqual, &r.mu.mismatches, event, f.Path, "", r.why(f))
 	}
+	if f.Result != repair.Repaired {
+		r.page.mark(f.Path, "not repaired")
+	}
 	if !r.json && !(r.quiet && f.Result == repair.Repaired) {
 		r.results.Line(quote.Plain(f.Path) + ": " + word)
 	}
 	r.keep(func() { r.files = append(r.files, r.newFileJSON(f)) })
+}
+
+// repairedFrom says on the page which copy a file was repaired from.
+func (r *repairer) repairedFrom(f *repair.File) string {
+	text := "repaired"
+	if r.options.DryRun {
+		text = "repairable"
+	}
+	switch {
+	case f.Linked != "":
+		return text + " as a hard link"
+	case f.From < 0:
+		return text + " from an interrupted repair"
+	}
+	return fmt.Sprintf("%s from copy %d", text, f.From+1)
+}
+
+// openRepairReport opens the report of a repair.
+func openRepairReport(cmd *cobra.Command, o *repair.Options, file string) (*htmlReport, error) {
+	trees := []reportTree{{role: "Repaired", path: o.Dir}}
+	for i, from := range o.From {
+		trees = append(trees, reportTree{role: fmt.Sprintf("Copy %d", i+1), path: from})
+	}
+	return openVerifyReport(cmd, o.FS, file, trees)
 }
 
 // why says why a file is not repaired.
@@ -320,6 +359,8 @@ func (d *repairOutcome) summary() summary {
 	if d.s.Archive == "history" && n.Repaired > 0 && !d.DryRun {
 		rows.Add("history", outcomes.Text("to record the repair, run sealift sum --mhl "+quote.Name(d.r.options.Dir)))
 	}
+	s.trees = append(s.trees, treeRows{rows: manifestRows(d.s.Manifests)})
+	s.trees = append(s.trees, make([]treeRows, len(d.From))...)
 	return s
 }
 

@@ -19,7 +19,7 @@ import (
 // conflict. SEALIFT_PICTURES names a directory for pictures, for people to check.
 func TestReportInABrowser(t *testing.T) {
 	b := newBrowser(t)
-	commands := []string{"copy", "verify", "compare"}
+	commands := []string{"copy", "verify", "repair", "compare"}
 	if testing.Short() {
 		commands = commands[:1]
 	}
@@ -50,6 +50,7 @@ func TestReportInABrowser(t *testing.T) {
 	pages := map[string][]string{
 		"copy":    {"--verify", "--bwlimit=20MB", src, first, "-o", second},
 		"verify":  {first},
+		"repair":  {first, "--from", src, "--from", second},
 		"compare": {src, second},
 	}
 	for _, command := range commands {

@@ -121,6 +121,16 @@ func (r *htmlReport) mark(path, result string) {
 	r.mu.files.Mark(path, result)
 }
 
+// settle sets the result of an entry of the list of files, in place of its problem.
+func (r *htmlReport) settle(path string, size int64, result string) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.files.Settle(path, size, result)
+}
+
 // problem adds a problem to the page.
 func (r *htmlReport) problem(p report.Problem) {
 	if r == nil {

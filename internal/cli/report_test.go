@@ -2,8 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -27,9 +29,9 @@ import (
 
 // whole runs a command line of the real program.
 func whole(ctx context.Context, args ...string) (code int, stdout, stderr string) {
-	var out, errors bytes.Buffer
-	code = Main(ctx, args, strings.NewReader(""), &out, &errors)
-	return code, out.String(), errors.String()
+	var out, messages bytes.Buffer
+	code = Main(ctx, args, strings.NewReader(""), &out, &messages)
+	return code, out.String(), messages.String()
 }
 
 func readPage(t *testing.T, file string) string {
@@ -127,6 +129,50 @@ func TestReportHasTheNumbersOfTheJSON(t *testing.T) {
 	require.Contains(t, text, `<strong class="bad-text">differs</strong>`)
 	require.Contains(t, text, `<strong class="bad-text">only in A</strong>`)
 	require.Contains(t, text, `<td>equal</td>`)
+}
+
+// The page of a repair says for each file whether it was right, is repaired and from where, or is still damaged
+// and why each copy did not help.
+func TestReportOfARepair(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, filepath.FromSlash(name)) }
+	files := treetest.Dir{"a": treetest.File("a"), "b": treetest.File("bb"), "c": treetest.File("ccc"), "d": treetest.File("dddd"), "e": treetest.File("e")}
+	treetest.Create(t, at("disk"), files)
+	code, _, stderr := whole(t.Context(), "sum", "-q", "--manifest", at("disk/SHA256SUMS"), at("disk"))
+	require.Equal(t, 0, code, stderr)
+	manifest, err := os.ReadFile(at("disk/SHA256SUMS"))
+	require.NoError(t, err)
+	manifest = append(manifest, strings.ReplaceAll(string(manifest), "  ", "  ./")...) // other spellings of the same files
+	require.NoError(t, os.WriteFile(at("disk/SHA256SUMS"), manifest, 0o600))
+	require.NoError(t, errors.Join(os.Remove(at("disk/c")), os.Remove(at("disk/d"))))
+	treetest.Create(t, at("first"), treetest.Dir{"a": treetest.File("a"), "c": treetest.File("x")})
+	treetest.Create(t, at("second"), treetest.Dir{"b": files["b"]})
+
+	page := at("report.html")
+	for option, word := range map[string]string{"--dry-run": "repairable", "": "repaired"} {
+		require.NoError(t, os.WriteFile(at("disk/a"), []byte("longer than before"), 0o600))
+		require.NoError(t, errors.Join(os.RemoveAll(at("disk/b")), os.RemoveAll(at("disk/.sealift-bad-a"))))
+		code, stdout, stderr := whole(t.Context(), "repair", cmp.Or(option, "--cache=drop"), "--json", "--report", page, "--title", "Disk 1", at("disk"), "--from", at("first"), "--from", at("second"))
+		require.Equal(t, 3, code, stderr)
+		text := readPage(t, page)
+		require.Subset(t, sameNumbers(t, text, stdout), []string{"counts.files", "counts.damaged", "counts.repaired", "counts.left", "exit_code"})
+		for name, want := range map[string]string{
+			"a": `1</td>.*<td>mismatch, ` + word + ` from copy 1</td>`, "b": `2</td>.*<td>missing, ` + word + ` from copy 2</td>`,
+			"c": `.*<td><strong class="bad-text">missing, not repaired</strong></td>`, "d": `.*missing, not repaired`, "e": `1</td>.*<td>matches</td>`,
+		} {
+			require.Regexp(t, `<bdi>`+name+`</bdi></td><td class="number">`+want, text)
+		}
+		require.Contains(t, text, "NOT REPAIRED: 2 files without a good copy")
+		require.Equal(t, 5, strings.Count(text, `<td class="path">`))
+		require.Contains(t, text, `<p class="title">Disk 1</p>`)
+		require.Regexp(t, `(?s)no good copy \(&#39;[^&]*first&#39;: differs, too; &#39;[^&]*second&#39;: absent\).*<bdi>c</bdi>`, text)
+		require.Regexp(t, `(?s)<h3>Repaired</h3>.*<dt>manifest</dt>.*<h3>Copy 1</h3>.*<h3>Copy 2</h3>`, text)
+	}
+	require.NoFileExists(t, at("disk/c"))
+	for _, place := range []string{"disk/r.html", "first/r.html", "disk/e"} {
+		code, _, stderr := whole(t.Context(), "repair", "--report", at(place), at("disk"), "--from", at("first"))
+		require.Equal(t, 2, code, stderr)
+	}
 }
 
 // An interrupted run writes a report, too. Its verdict names the signal.

@@ -5,18 +5,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
-// openVerifyReport opens the report of a verification.
-func openVerifyReport(cmd *cobra.Command, o *verify.Options, file string) (*htmlReport, error) {
-	var trees []reportTree
-	for _, path := range o.Paths {
-		trees = append(trees, reportTree{role: "Checked", path: path})
+// openVerifyReport opens the report of a command that checks files against manifests.
+func openVerifyReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTree) (*htmlReport, error) {
+	r, err := openReport(cmd, sys, file, trees)
+	if r != nil {
+		r.more = func(page *report.Page) {
+			page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
+		}
 	}
-	return openReport(cmd, o.FS, file, trees)
+	return r, err
 }
 
 // maxAlgorithms is the largest number of digest columns in the list of files.
@@ -29,22 +32,27 @@ var checkResults = map[verify.Verdict]string{
 
 // checked is verify.Options.Each.
 func (r *verifyReporter) checked(c *verify.Checked) {
-	f := &report.File{Path: r.name(verify.Result{Dir: c.Dir, Path: c.Path}), Size: c.Size, Mtime: mtime(c.Mtime), Digests: make([][]byte, maxAlgorithms)}
+	r.page.checked(r.name(verify.Result{Dir: c.Dir, Path: c.Path}), c)
+}
+
+// checked adds a file that was checked.
+func (r *htmlReport) checked(name string, c *verify.Checked) {
+	f := &report.File{Path: name, Size: c.Size, Mtime: mtime(c.Mtime), Digests: make([][]byte, maxAlgorithms)}
 	last := 0
 	for _, line := range c.Lines {
 		for _, d := range line.Digests {
-			if i := r.page.column(d.Algorithm); i >= 0 {
+			if i := r.column(d.Algorithm); i >= 0 {
 				f.Digests[i] = d.Digest
 				last = max(last, i+1)
 			}
 		}
 		f.Results = []string{checkResults[line.Verdict]}
 		if line.Verdict != verify.Match {
-			r.page.mark(f.Path, checkResults[line.Verdict])
+			r.mark(f.Path, checkResults[line.Verdict])
 		}
 	}
 	f.Digests = f.Digests[:last]
-	r.page.file(f)
+	r.file(f)
 }
 
 // column returns the column for digests of an algorithm. It adds a column if there is none yet,
@@ -56,14 +64,4 @@ func (r *htmlReport) column(a hash.Algorithm) int {
 		r.algorithms = append(r.algorithms, a)
 	}
 	return i
-}
-
-// complete adds what only the page of a verification has, after its end.
-func (r *verifyReporter) complete() {
-	if r.page == nil {
-		return
-	}
-	r.page.more = func(page *report.Page) {
-		page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
-	}
 }

@@ -48,7 +48,7 @@ func (f *runFlags) newOutcome(all *runSummary, r *copyReporter, result outcome) 
 		shard := f.newShard(s, r, result)
 		d.Shards = append(d.Shards, shard)
 		for _, c := range shard.causes {
-			d.causes.Add(c.Name, c.Where)
+			d.causes.Append(c)
 		}
 		if !shard.isGood() && (d.isGood() || shard.Name == "not_finished") {
 			d.bad.name, d.reasons, d.next = shard.Name, shard.reasons, shard.next

@@ -92,7 +92,6 @@ No other command reads the state. To repeat all checks, remove it.`,
 			run:      run,
 			options:  options,
 			finish: func(s *verify.ScrubSummary, result outcome) outcome {
-				r.complete()
 				return r.publish(cmd.OutOrStdout(), result, func(result outcome) document { return r.newScrubOutcome(s, result) })
 			},
 		})
@@ -219,7 +218,7 @@ func (d *scrubOutcome) summary() summary {
 	if n.Files > 0 {
 		rows.Add("read from", outcomes.Text(d.base.r.readFrom(d.base.s)))
 	}
-	s.trees = append(s.trees, treeRows{rows: d.base.manifestRows(d.base.r.options.Paths[0])})
+	s.trees = append(s.trees, treeRows{rows: manifestRows(d.s.Manifests)})
 	return s
 }
 

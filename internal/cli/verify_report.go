@@ -48,7 +48,11 @@ func usedByVerify(o *verify.Options, selected *selection, plan string) usedFiles
 // newVerifyReporter opens the log and the HTML report of a verification with the options o, and
 // returns its reporter, which o then reports to.
 func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options, silent bool, used usedFiles) (*verifyReporter, error) {
-	page, err := openVerifyReport(cmd, o, flags.report)
+	var trees []reportTree
+	for _, path := range o.Paths {
+		trees = append(trees, reportTree{role: "Checked", path: path})
+	}
+	page, err := openVerifyReport(cmd, o.FS, flags.report, trees)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +203,6 @@ func (r *verifyReporter) finish(stdout io.Writer, s *verify.Summary, selected *s
 	if result.signal == nil {
 		s.Warnings += selected.warnUnmet(r.reporter, r.options.Only, false) // a check of nothing is refused
 	}
-	r.complete()
 	return r.publish(stdout, result, func(result outcome) document { return r.newOutcome(s, result) })
 }
 
@@ -256,19 +259,19 @@ func (d *verifyOutcome) summary() summary {
 		rows.Add("read from", outcomes.Text(d.r.readFrom(d.s)))
 	}
 	for _, path := range d.r.options.Paths {
-		s.trees = append(s.trees, treeRows{rows: d.manifestRows(path)})
+		var used []verify.ManifestSummary
+		for _, m := range d.s.Manifests {
+			if m.Dir == path || !d.r.several() {
+				used = append(used, m)
+			}
+		}
+		s.trees = append(s.trees, treeRows{rows: manifestRows(used)})
 	}
 	return s
 }
 
 // manifestRows returns rows with the manifests against which a path was checked.
-func (d *verifyOutcome) manifestRows(path string) (rows outcomes.Rows) {
-	var used []verify.ManifestSummary
-	for _, m := range d.s.Manifests {
-		if m.Dir == path || !d.r.several() {
-			used = append(used, m)
-		}
-	}
+func manifestRows(used []verify.ManifestSummary) (rows outcomes.Rows) {
 	shown := used
 	if len(used) > maxManifestRows {
 		shown = used[:maxManifestRows-1]

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
+	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
@@ -63,5 +64,5 @@ func (s *Space) Explain(err error, root *fsys.Dir, path string, created bool, so
 	if needed <= free {
 		free = now
 	}
-	return fmt.Errorf("%w (needs %s, %s free)", err, units.Size(needed), units.Size(free))
+	return &failure.FullError{Err: err, Needed: needed, Free: free}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // Stage names the step of the work that failed.
@@ -57,6 +58,19 @@ func (e *FileError) Error() string {
 }
 
 func (e *FileError) Unwrap() error { return e.Err }
+
+// FullError is the error of a full device, with the space that the rest of the work needs and that is free, in
+// bytes.
+type FullError struct {
+	Err          error
+	Needed, Free int64
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("%s (needs %s, %s free)", e.Err, units.Size(e.Needed), units.Size(e.Free))
+}
+
+func (e *FullError) Unwrap() error { return e.Err }
 
 // At adds the offset to an error of reading a file, in bytes from the beginning of the file.
 func At(err error, off int64) error { return fmt.Errorf("%w at offset %d", err, off) }

@@ -77,7 +77,7 @@ func (m Mounts) Of(path string) (on Mount) {
 }
 
 // FileSystemOf is Of, except that a directory mounted on itself counts as a part of the mount below
-// it. A service of systemd has such a mount at each of its ReadWritePaths, with or without a disk.
+// it. A service of systemd mounts each of its ReadWritePaths in this way, with or without a disk.
 func (m Mounts) FileSystemOf(path string) Mount {
 	on := m.Of(path)
 	for range m { // a changing table can have a loop

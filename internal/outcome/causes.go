@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // The causes, as the JSON output has them.
@@ -30,24 +31,34 @@ const (
 	Interrupted = "interrupted" // a signal stopped the command
 )
 
-// Cause is a reason why a command did not do everything, and the destination or directory that it
-// concerns; "" for the source, or for all.
-type Cause struct{ Name, Where string }
+// Cause is a reason why a command did not do everything.
+type Cause struct {
+	Name  string
+	Where string // the destination or directory that it concerns; "" for the source, or for all
+	Lacks int64  // bytes that a Full destination lacks; 0 if that is unknown
+}
 
 // Causes has each cause once, in the order in which they were added.
 type Causes []Cause
 
 // Add adds a cause.
-func (c *Causes) Add(name, where string) {
-	if found := (Cause{name, where}); !slices.Contains(*c, found) {
-		*c = append(*c, found)
+func (c *Causes) Add(name, where string) { c.Append(Cause{Name: name, Where: where}) }
+
+// Append adds a cause with its details.
+func (c *Causes) Append(cause Cause) {
+	if !slices.Contains(*c, cause) {
+		*c = append(*c, cause)
 	}
 }
 
 // AddEvent adds the cause of an event, if it has one.
 func (c *Causes) AddEvent(e event.Event) {
-	if name := CauseOf(e); name != "" {
-		c.Add(name, e.Target)
+	cause := Cause{Name: CauseOf(e), Where: e.Target}
+	if full, ok := errors.AsType[*failure.FullError](e.Err); ok && cause.Name == Full {
+		cause.Lacks = max(full.Needed-full.Free, 0)
+	}
+	if cause.Name != "" {
+		c.Append(cause)
 	}
 }
 
@@ -96,8 +107,15 @@ func (c *Causes) of(name string) (quoted []string) {
 // the copy.
 func (c *Causes) Next(again string) string {
 	var steps []string
+	for _, cause := range *c {
+		switch {
+		case cause.Name == Full && cause.Lacks > 0: // rounded up, so that it is enough
+			steps = append(steps, "free "+units.Size(cause.Lacks+cause.Lacks/100)+" at "+quote.Name(cause.Where))
+		case cause.Name == Full:
+			steps = append(steps, "make space at "+quote.Name(cause.Where))
+		}
+	}
 	for _, s := range []struct{ cause, step, mounted string }{
-		{Full, "make space at ", ""},
 		{Lost, "reconnect ", ", check that it is mounted"},
 		{Differs, "check the disk and the cable of ", ""},
 	} {

@@ -21,7 +21,11 @@ func TestTheNextStepFollowsFromTheCause(t *testing.T) {
 			event.OfFile(event.Failed, "f", "a", failure.StageWrite, syscall.EACCES),
 			event.OfFile(event.Failed, "f", "", failure.StageRead, other),
 		},
-		"make space at 'a', then " + again:                                                     {{Kind: event.DestinationLost, Target: "a", Err: syscall.ENOSPC}},
+		"make space at 'a', then " + again: {{Kind: event.DestinationLost, Target: "a", Err: syscall.ENOSPC}},
+		"free 2.02 GB at 'a', make space at 'b', then " + again: {
+			{Kind: event.DestinationLost, Target: "a", Err: &failure.FullError{Err: syscall.ENOSPC, Needed: 5e9, Free: 3e9}},
+			{Kind: event.DestinationLost, Target: "b", Err: &failure.FullError{Err: syscall.ENOSPC, Needed: 3e9, Free: 5e9}},
+		},
 		"reconnect 'a', check that it is mounted, then " + again:                               {{Kind: event.DestinationLost, Target: "a", Err: syscall.EIO}},
 		"make the files of the source readable, then " + again:                                 {event.OfFile(event.Failed, "f", "", failure.StageOpen, syscall.EACCES)},
 		"check the disk and the cable of the source, then " + again:                            {event.OfFile(event.Failed, "f", "", failure.StageRead, syscall.EIO)},

@@ -78,6 +78,20 @@ func lines(name, form string, digest func([]byte) string) func(testing.TB, strin
 	}
 }
 
+// These formats need a program to write them: the names in them are escaped, and the digests are of other packages.
+func init() {
+	for _, a := range []hash.Algorithm{hash.BLAKE3, hash.XXH128, hash.XXH3, hash.XXH64, hash.C4} {
+		formats[escaped+string(a)] = func(t testing.TB, dir string, _ map[string]string) {
+			name := filepath.Join(dir, strings.ToUpper(string(a))+"SUMS")
+			_, err := sum.Run(context.Background(), &sum.Options{Paths: []string{dir}, Hashes: []hash.Algorithm{a}, Manifest: name}, &counters.Set{})
+			require.NoError(t, err)
+		}
+	}
+}
+
+// escaped begins the names of the formats that can list any file name.
+const escaped = "sum "
+
 // damage changes the content of one file of a disk. It returns false if the file is lost.
 func damage(r *rand.Rand, text string, all []string) (string, bool) {
 	b := []byte(text)
@@ -101,85 +115,131 @@ func damage(r *rand.Rand, text string, all []string) (string, bool) {
 	return string(b), true
 }
 
-// One random pattern of damage on one disk and on two others. The oracle knows the right content and compares
-// bytes. A file is right after the repair if it was right before, or if any other disk has a right copy.
-// Otherwise it is byte for byte what it was.
+// One random pattern of damage on one disk and on up to two others, which have no manifest. Then the first of the
+// others may get the manifests, and is repaired from the repaired disk.
 func checkPattern(t testing.TB, dir string, seed uint64) {
 	r := rand.New(rand.NewPCG(seed, 36))
 	names := slices.Sorted(maps.Keys(formats))
-	format := names[r.IntN(len(names))]
-	prefix := ""
-	if format == "bag" {
-		prefix = "data/"
+	p := &pattern{TB: t, r: r, seed: seed, format: names[r.IntN(len(names))], right: map[string]string{}, links: map[string]string{}}
+	prefixes := []string{"", "d/", "d/e/", "x y/"}
+	switch {
+	case p.format == "bag":
+		prefixes = []string{"data/", "data/d/", "data/d/e/", "data/x y/"}
+	case strings.HasPrefix(p.format, escaped) && runtime.GOOS != "windows":
+		prefixes = append(prefixes, "new\nline\\/\\", "\xff\r/")
 	}
-	right := map[string]string{}
 	for i := range 1 + r.IntN(8) {
-		name := prefix + []string{"", "d/", "d/e/", "x y/"}[r.IntN(4)] + "f" + strconv.Itoa(i)
-		right[name] = string(treetest.Pattern([]int{0, 1, 100, 4096, 5000, 40000, 140000}[r.IntN(7)], byte(r.IntN(200))))
+		name := prefixes[r.IntN(len(prefixes))] + "f" + strconv.Itoa(i)
+		p.right[name] = string(treetest.Pattern([]int{0, 1, 100, 4096, 5000, 40000, 140000}[r.IntN(7)], byte(r.IntN(200))))
 	}
-	files := slices.Sorted(maps.Keys(right))
-	contents := slices.Collect(maps.Values(right))
-	slices.Sort(contents)
+	p.files = slices.Sorted(maps.Keys(p.right))
 	root := filepath.Join(dir, "disk")
-	for name, text := range right {
-		write(t, root, name, text)
+	if a, b := p.files[0], p.files[len(p.files)-1]; runtime.GOOS != "windows" && r.IntN(4) == 0 && a != b && p.right[a] != "" { // two names of one file
+		p.right[b] = p.right[a]
+		p.links[a], p.links[b] = b, a
 	}
-	formats[format](t, root, right)
-	links := map[string]string{}
-	if runtime.GOOS != "windows" && r.IntN(4) == 0 && len(files) > 1 && right[files[0]] != "" { // two names of one file
-		a, b := files[0], files[1]
-		right[b] = right[a]
+	for _, name := range p.files {
+		write(t, root, name, p.right[name])
+	}
+	for a, b := range p.links {
 		require.NoError(t, os.Remove(filepath.Join(root, b)))
 		require.NoError(t, os.Link(filepath.Join(root, a), filepath.Join(root, b)))
-		require.NoError(t, os.RemoveAll(filepath.Join(root, "ascmhl")))
-		formats[format](t, root, right)
-		links[a], links[b] = b, a
+		break
 	}
-	if format == "bag" { // the tag files are listed, too
-		right["bagit.txt"], right["bag-info.txt"] = content(t, root)["bagit.txt"], content(t, root)["bag-info.txt"]
-		files = append(files, "bag-info.txt")
+	formats[p.format](t, root, p.right)
+	manifests := content(t, root)
+	if p.format == "bag" { // a tag file is listed, too
+		p.files = append(p.files, "bag-info.txt")
+		p.right["bag-info.txt"] = manifests["bag-info.txt"]
+	}
+	for _, name := range p.files {
+		delete(manifests, name)
 	}
 	others := []string{filepath.Join(dir, "other1"), filepath.Join(dir, "other2")}[:1+r.IntN(2)]
-	available := map[string]bool{}
 	for _, other := range others {
 		require.NoError(t, os.MkdirAll(other, 0o755))
-		for _, name := range files {
-			text, exists := right[name], true
-			if r.IntN(3) == 0 {
-				text, exists = damage(r, text, contents)
-			}
-			if exists {
-				write(t, other, name, text)
-				available[name] = available[name] || text == right[name]
-			}
+		for _, name := range p.files {
+			write(t, other, name, p.right[name])
 		}
+		p.damage(other, 3)
 	}
-	for _, name := range files {
-		path := filepath.Join(root, filepath.FromSlash(name))
-		if r.IntN(2) == 0 {
+	p.damage(root, 2)
+	p.repair(root, others)
+	if r.IntN(2) == 0 {
+		return
+	}
+	for name, text := range manifests {
+		write(t, others[0], name, text)
+	}
+	p.links = nil
+	p.repair(others[0], []string{root})
+}
+
+// pattern is the tree of one pattern of damage.
+type pattern struct {
+	testing.TB
+	r      *rand.Rand
+	seed   uint64
+	format string
+	right  map[string]string // the listed content of each file
+	files  []string          // the files that may be damaged
+	links  map[string]string // the other name of each file with two names
+}
+
+// damage damages one file in n of a disk, and may exchange two files.
+func (p *pattern) damage(disk string, n int) {
+	contents := slices.Sorted(maps.Values(p.right))
+	for _, name := range p.files {
+		if p.r.IntN(n) > 0 {
 			continue
 		}
-		text, exists := damage(r, right[name], contents)
-		if !exists {
-			require.NoError(t, os.Remove(path))
-			continue
+		path := filepath.Join(disk, filepath.FromSlash(name))
+		if text, exists := damage(p.r, p.right[name], contents); exists {
+			require.NoError(p, os.WriteFile(path, []byte(text), 0o600)) // through all its names
+		} else if err := os.Remove(path); err != nil {
+			require.ErrorIs(p, err, os.ErrNotExist)
 		}
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) // through all its names
 	}
+	if len(p.links) > 0 || p.r.IntN(4) > 0 {
+		return
+	}
+	a, b := filepath.Join(disk, p.files[0]), filepath.Join(disk, p.files[len(p.files)-1])
+	if os.Rename(a, a+"~") == nil {
+		_ = os.Rename(b, a) // it may be lost
+		require.NoError(p, os.Rename(a+"~", b))
+	}
+}
+
+// repair repairs a disk. The oracle knows the right content and compares bytes. A file is right after the repair if it
+// was right before, or if any other disk has a right copy. Otherwise it is byte for byte what it was.
+func (p *pattern) repair(root string, others []string) {
+	t, seed := p.TB, p.seed
 	before := content(t, root)
-	want := maps.Clone(before)
-	healed := func(name string) bool { return available[name] }
-	for _, name := range files {
-		if before[name] == right[name] && hasKey(before, name) {
-			continue
-		}
-		other, linked := links[name]
-		both := linked && hasKey(before, name) && hasKey(before, other)
-		if healed(name) || both && healed(other) {
-			want[name] = right[name]
+	available := map[string]bool{}
+	for _, other := range others {
+		for name, text := range content(t, other) {
+			available[name] = available[name] || hasKey(p.right, name) && text == p.right[name]
 		}
 	}
-	o := &repair.Options{Dir: root, From: others, Cache: pipe.CacheKeep, Workers: 1 + r.IntN(3), Discard: format == "bag" || format == "history" || r.IntN(2) == 0}
+	want := maps.Clone(before)
+	left := int64(0)
+	for _, name := range p.files {
+		text, exists := before[name]
+		if exists && text == p.right[name] {
+			continue
+		}
+		other, linked := p.links[name]
+		both := linked && exists && hasKey(before, other)
+		if available[name] || both && available[other] {
+			want[name] = p.right[name]
+		} else {
+			left++
+		}
+	}
+	o := &repair.Options{
+		Dir: root, From: others, Cache: pipe.CacheKeep, Workers: 1 + p.r.IntN(3),
+		Discard: p.format == "bag" || p.format == "history" || p.r.IntN(2) == 0,
+	}
 	dry := *o
 	dry.DryRun = true
 	planned, _, _, err := mend(&dry)
@@ -193,26 +253,20 @@ func checkPattern(t testing.TB, dir string, seed uint64) {
 	for name, text := range after {
 		if strings.HasPrefix(filepath.Base(name), ".sealift-bad-") {
 			original := filepath.ToSlash(filepath.Join(filepath.Dir(name), strings.TrimPrefix(filepath.Base(name), ".sealift-bad-")))
-			require.Equal(t, before[original], text, "seed %d: %s", seed, name)
+			require.Equal(t, before[original], text, "seed %d: %q", seed, name)
 			delete(after, name)
 			kept++
 		}
 	}
 	require.True(t, !o.Discard || kept == 0, "seed %d", seed)
-	left := int64(0)
-	for _, name := range files {
-		if w, ok := want[name]; !ok || w != right[name] {
-			left++
-		}
-	}
-	require.Equal(t, keys(want), keys(after), "seed %d, %s", seed, format)
+	require.Equal(t, keys(want), keys(after), "seed %d, %s", seed, p.format)
 	for name := range want {
-		require.True(t, want[name] == after[name], "seed %d, %s: %s: %v", seed, format, name, done[name])
+		require.True(t, want[name] == after[name], "seed %d, %s: %q: %v", seed, p.format, name, done[name])
 	}
-	require.Equal(t, left, s.Left, "seed %d, %s", seed, format)
+	require.Equal(t, left, s.Left, "seed %d, %s", seed, p.format)
 	require.Zero(t, s.Failed, "seed %d", seed)
 	if left == 0 {
-		require.Empty(t, reported, "seed %d, %s: everything is right", seed, format)
+		require.Empty(t, reported, "seed %d, %s: everything is right", seed, p.format)
 	}
 }
 

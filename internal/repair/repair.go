@@ -58,10 +58,11 @@ type Options struct {
 
 	FS *fsys.FS // nil for the system's files
 
-	// Report receives what the check finds that is not about one file. File receives each damaged
-	// file, in path order. Warn receives kinds of metadata that Dir cannot keep. Calls of Report and File do
+	// Report receives what the check finds that is not about one file. Each receives every file that was
+	// checked, before File receives each damaged file, in path order. Warn receives kinds of metadata that Dir cannot keep. Calls of Report and File do
 	// not overlap; those of Warn may.
 	Report func(verify.Result)
+	Each   func(*verify.Checked)
 	File   func(*File)
 	Warn   func(error)
 }
@@ -103,7 +104,7 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	checked, err := verify.Run(ctx, &verify.Options{
 		Paths: []string{o.Dir}, Manifest: o.Manifest, Stdin: o.Stdin, Filter: o.Filter, Only: o.Only,
 		Cache: o.Cache, ConvertPaths: o.ConvertPaths, Strict: o.Strict, Workers: o.Workers, BytesPerSecond: o.BytesPerSecond,
-		FS: o.FS, Report: o.Report, Begin: r.begin, Damaged: r.repair,
+		FS: o.FS, Report: o.Report, Each: o.Each, Begin: r.begin, Damaged: r.repair,
 	}, c)
 	if failed := errors.Join(r.unlock(), r.restoreRoot()); failed != nil {
 		err = errors.Join(err, failed)

@@ -66,15 +66,17 @@ func (l *Files) Add(f *File) {
 	if l.files > maxFiles {
 		l.drop()
 	}
-	l.append(f, false)
+	l.append(f, fileRecord)
 }
 
 // Mark adds a result to an entry that was or will be added: the entry has a problem.
 func (l *Files) Mark(path, result string) {
-	if len(l.index) >= 2*maxFiles {
-		l.drop()
-	}
-	l.append(&File{Path: path, Size: -1, Results: []string{result}}, true)
+	l.append(&File{Path: path, Size: -1, Results: []string{result}}, markRecord)
+}
+
+// Settle sets the result of an entry that was added, in place of its marks. size is -1 if it is unknown.
+func (l *Files) Settle(path string, size int64, result string) {
+	l.append(&File{Path: path, Size: size, Results: []string{result}}, settledRecord)
 }
 
 // Count returns how many entries were added.
@@ -89,7 +91,10 @@ func (l *Files) drop() {
 }
 
 // append encodes a record: its kind, texts and numbers, each preceded by its length.
-func (l *Files) append(f *File, mark bool) {
+func (l *Files) append(f *File, kind recordKind) {
+	if len(l.index) >= 2*maxFiles {
+		l.drop()
+	}
 	if l.full {
 		return
 	}
@@ -109,7 +114,7 @@ func (l *Files) append(f *File, mark bool) {
 	b := l.chunks[last]
 	l.index = append(l.index, location{uint32(last), uint32(len(b))})
 	b = appendText(b, f.Path)
-	b = append(b, boolByte(mark))
+	b = append(b, byte(kind))
 	b = appendText(b, f.Kind)
 	b = binary.AppendVarint(b, f.Size)
 	b = append(b, boolByte(!f.Mtime.IsZero()))
@@ -161,8 +166,16 @@ func (l *Files) textID(text string) uint8 {
 type record struct {
 	File
 	path []byte
-	mark bool
+	kind recordKind
 }
+
+type recordKind byte
+
+const (
+	fileRecord recordKind = iota
+	markRecord
+	settledRecord
+)
 
 // decoder decodes a record.
 type decoder struct{ b []byte }
@@ -193,7 +206,7 @@ func (l *Files) read(at location, r *record) {
 	d := l.at(at)
 	r.Digests, r.Results, r.Mtime = r.Digests[:0], r.Results[:0], time.Time{}
 	r.path = d.bytes()
-	r.mark = d.byte() == 1
+	r.kind = recordKind(d.byte())
 	r.Kind = string(d.bytes())
 	r.Size = d.number()
 	hasTime, seconds := d.byte() == 1, d.number()
@@ -211,7 +224,8 @@ func (l *Files) read(at location, r *record) {
 // entry is one entry with all its records.
 type entry struct {
 	File
-	marks []string
+	marks   []string
+	settled string // replaces marks, if not empty
 }
 
 // each calls yield for each entry, in the order of the paths. The entry is valid until
@@ -238,9 +252,13 @@ func (l *Files) each(yield func(*entry)) {
 	}
 }
 
-// merge adds a record of the same path: a mark, or the line of another manifest.
+// merge adds a record of the same path: a mark, a final result, or the line of another manifest.
 func (e *entry) merge(r *record) {
-	if r.mark {
+	switch r.kind {
+	case settledRecord:
+		e.settled, e.Size = r.Results[0], r.Size
+		return
+	case markRecord:
 		if !slices.Contains(e.marks, r.Results[0]) {
 			e.marks = append(e.marks, r.Results[0])
 		}

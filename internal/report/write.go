@@ -213,11 +213,14 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 		b = append(b, `</td>`...)
 	}
 	b = append(b, `<td>`...)
-	if len(e.marks) > 0 {
+	switch {
+	case e.settled != "":
+		b = append(b, escaped(e.settled)...)
+	case len(e.marks) > 0:
 		b = append(b, `<strong class="bad-text">`...)
 		b = append(b, escaped(strings.Join(e.marks, ", "))...)
 		b = append(b, `</strong>`...)
-	} else {
+	default:
 		b = append(b, escaped(resultText(p.states(e)))...)
 	}
 	return append(b, "</td></tr>\n"...)

@@ -108,6 +108,9 @@ func (s *snapshot) checkArchive(t *testing.T, platform string) {
 	for _, page := range s.pages {
 		want = append(want, "man/"+page)
 	}
+	for _, example := range examples(t) {
+		want = append(want, "examples/"+example)
+	}
 	var have []string
 	for file, m := range files {
 		have = append(have, file)
@@ -126,6 +129,17 @@ func (s *snapshot) checkArchive(t *testing.T, platform string) {
 		"sealift v"+strings.ReplaceAll(s.Version, "-", `\-`), "the version in a man page")
 	s.checkProgram(t, platform, files[name].data)
 	s.checkParts(t, platform, files[name].data)
+}
+
+// examples returns the names in the directory examples.
+func examples(t *testing.T) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(filepath.Join(repository, "examples"))
+	require.NoError(t, err)
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // checkProgram reads the build information, and searches for paths of this machine.
@@ -249,6 +263,9 @@ func (s *snapshot) packaged(t *testing.T) map[string][]byte {
 		"usr/share/doc/sealift/copyright":                  files["LICENSE"].data,
 		"usr/share/doc/sealift/README.md":                  files["README.md"].data,
 		"usr/share/doc/sealift/changelog.gz":               files["CHANGELOG.md"].data,
+	}
+	for _, example := range examples(t) {
+		want["usr/share/doc/sealift/examples/"+example] = files["examples/"+example].data
 	}
 	for _, page := range s.pages {
 		want["usr/share/man/man1/"+page+".gz"] = files["man/"+page].data

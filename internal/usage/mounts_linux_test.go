@@ -55,6 +55,9 @@ func TestLikeDuWithMounts(t *testing.T) {
 	mount(t, "r/tmpfs/m", "r/file") // du counts it once if there are several paths
 	requireAllLikeDu(t, "r")
 	requireAllLikeDu(t, "r/file")
+	treetest.Create(t, "empty", treetest.Dir{})
+	alone := take(t, Options{Paths: []string{"r"}}).Entries
+	require.Equal(t, alone, take(t, Options{Paths: []string{"r", "empty"}}).Entries[:1])
 	// A directory in itself counts once.
 	mount(t, "r", "r/in/deep/up")
 	requireAllLikeDu(t, "r")

@@ -140,7 +140,11 @@ func (r *run) openTree(ctx context.Context, given string, named *treeManifest) e
 		err = t.openWithin(r.opts.Manifest, r.opts.choose())
 	default:
 		t.isSearched = true
-		err = t.find(r.opts.choose())
+		hint := "name one with --manifest"
+		if r.byLine { // scrub has no such flag
+			hint = "check that its volume is mounted"
+		}
+		err = t.find(r.opts.choose(), hint)
 		complete = !r.byLine && r.opts.Filter == nil && r.opts.Only == nil
 	}
 	if err == nil {
@@ -322,8 +326,8 @@ func (t *tree) openWithin(name string, choose func(*mhl.Record) []mhl.Known) err
 	return s.open(f, info, choose)
 }
 
-// find opens the manifests in the directory's root.
-func (t *tree) find(choose func(*mhl.Record) []mhl.Known) error {
+// find opens the manifests in the directory's root. The refusal of a directory without one ends with hint.
+func (t *tree) find(choose func(*mhl.Record) []mhl.Known, hint string) error {
 	var names []string
 	history := false
 	err := t.root.Each(func(name []byte, _ uint64, _ fsys.Kind) bool {
@@ -374,7 +378,7 @@ func (t *tree) find(choose func(*mhl.Record) []mhl.Known) error {
 			t.notes = append(t.notes, note{Failure, "", errors.New("there is no manifest, so no file was checked")})
 			return nil
 		}
-		return failure.Refuse("there is no manifest in %s (SHA256SUMS or the like); name one with --manifest", quote.Name(t.given))
+		return failure.Refuse("there is no manifest in %s (SHA256SUMS or the like); %s", quote.Name(t.given), hint)
 	}
 	return nil
 }

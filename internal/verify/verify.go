@@ -338,6 +338,9 @@ func (r *run) collectFile(j *job) {
 func (r *run) deliverFile(j *job) {
 	first := j.parts[0]
 	c := &Checked{Dir: first.from.tree.given, Path: first.path, Size: -1, Mtime: j.mtime}
+	if j.meant != "" {
+		c.Path = path.Clean(j.meant)
+	}
 	if j.read {
 		c.Size = j.size
 	}
