@@ -106,10 +106,7 @@ func (d *Destination) IsGone(err error) (gone bool, cause error) {
 
 // canCreate reports whether a file can be created in the destination.
 func (d *Destination) canCreate() bool {
-	p, err := d.Root.Create(false)
-	if err == nil {
-		p.Abort()
-	}
+	_, err := d.Root.OwnerOfNew()
 	return err == nil
 }
 

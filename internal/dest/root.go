@@ -94,16 +94,11 @@ func (d *Destination) tryRoot() error {
 // madeByUs returns an error if another user has replaced the directory that this run has just
 // created. It compares the owner of dir with that of a new file, because a server may map users.
 func madeByUs(dir *fsys.Dir) error {
-	p, err := dir.Create(false)
+	ours, err := dir.OwnerOfNew()
 	if err != nil {
 		return err
 	}
-	defer p.Abort()
-	ours, err := p.Stat()
-	if err != nil {
-		return err
-	}
-	if have, err := dir.Stat(); err != nil || have.UID == ours.UID {
+	if have, err := dir.Stat(); err != nil || have.UID == ours {
 		return err
 	}
 	return failure.ErrExchanged

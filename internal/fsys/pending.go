@@ -29,6 +29,39 @@ func (d *Dir) Create(named bool) (*Pending, error) {
 	return d.createNamed()
 }
 
+// Compose is Create(false) of a file that write writes. It gets the mode, or stays private if that is 0,
+// and is synced if durable is set. The caller commits or aborts it.
+func (d *Dir) Compose(mode uint32, durable bool, write func(*Writer) error) (*Pending, error) {
+	p, err := d.Create(false)
+	if err != nil {
+		return nil, err
+	}
+	err = write(&Writer{File: &p.File})
+	if err == nil && mode != 0 {
+		err = IgnoreRefusal(p.Chmod(mode))
+	}
+	if err == nil && durable {
+		err = p.Sync()
+	}
+	if err != nil {
+		p.Abort()
+		return nil, err
+	}
+	return p, nil
+}
+
+// OwnerOfNew returns the owner of new files in the directory, because a server may map users. It creates
+// one and removes it.
+func (d *Dir) OwnerOfNew() (uint32, error) {
+	p, err := d.Create(false)
+	if err != nil {
+		return 0, err
+	}
+	defer p.Abort()
+	info, err := p.Stat()
+	return info.UID, err
+}
+
 // CreateUnnamed is Create(false) of a file that has the permission bits of mode from the
 // start, except those that the umask clears. No other process can open it before it has a
 // name. If the system has no unnamed files, the file has a temporary name and mode 0600; Mode

@@ -42,23 +42,12 @@ func (j *Job) mark(m *Missing) error {
 	if err != nil {
 		return err
 	}
-	p, err := j.Root.Create(false)
+	head := Head{Source: quote.Name(j.Source), Filters: j.Filters, Date: time.Now().UTC().Format(time.RFC3339)}
+	p, err := j.Root.Compose(0o666&^fsys.Umask(), j.Sync, func(w *fsys.Writer) error { return m.write(w, head) })
 	if err != nil {
 		return err
 	}
 	defer p.Abort()
-	head := Head{Source: quote.Name(j.Source), Filters: j.Filters, Date: time.Now().UTC().Format(time.RFC3339)}
-	if err := m.write(&fsys.Writer{File: &p.File}, head); err != nil {
-		return err
-	}
-	if err := fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask())); err != nil {
-		return err
-	}
-	if j.Sync {
-		if err := p.Sync(); err != nil {
-			return err
-		}
-	}
 	for number := 1; number <= MaxNumber; number++ {
 		name := Name(j.Source, number)
 		commit := p.Commit

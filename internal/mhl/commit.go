@@ -185,25 +185,13 @@ func create(folder *fsys.Dir, name string, like *fsys.Info, durable bool, write 
 
 // newFile writes a file that has no name yet.
 func newFile(folder *fsys.Dir, like *fsys.Info, durable bool, write func(io.Writer) error) (*fsys.Pending, error) {
-	p, err := folder.Create(false)
-	if err != nil {
-		return nil, err
-	}
-	err = write(&fsys.Writer{File: &p.File})
-	if err == nil {
-		err = fsys.IgnoreRefusal(p.Chmod(0o666 &^ fsys.Umask()))
-	}
-	if err == nil && like != nil {
-		err = fsys.IgnoreRefusal(p.SetTimes(like.Atime, like.Mtime, like.Btime))
-	}
-	if err == nil && durable {
-		err = p.Sync()
-	}
-	if err != nil {
-		p.Abort()
-		return nil, err
-	}
-	return p, nil
+	return folder.Compose(0o666&^fsys.Umask(), durable, func(w *fsys.Writer) error {
+		err := write(w)
+		if err == nil && like != nil {
+			err = fsys.IgnoreRefusal(w.File.SetTimes(like.Atime, like.Mtime, like.Btime))
+		}
+		return err
+	})
 }
 
 // maxName is the length of the longest name that all file systems can hold, in bytes.

@@ -207,25 +207,14 @@ func (p *Place) Write(render func(io.Writer) error) error {
 		return err
 	}
 	defer dir.Close()
-	file, err := dir.Create(false)
+	file, err := dir.Compose(cmp.Or(p.form.Mode, 0o666&^fsys.Umask()), true, func(w *fsys.Writer) error {
+		buffered := bufio.NewWriterSize(w, 64<<10)
+		return cmp.Or(render(buffered), buffered.Flush())
+	})
 	if err != nil {
 		return err
 	}
 	defer file.Abort()
-	const bufferSize = 64 << 10 // bytes
-	buffered := bufio.NewWriterSize(&fsys.Writer{File: &file.File}, bufferSize)
-	if err := render(buffered); err != nil {
-		return err
-	}
-	if err := buffered.Flush(); err != nil {
-		return err
-	}
-	if err := fsys.IgnoreRefusal(file.Chmod(cmp.Or(p.form.Mode, 0o666&^fsys.Umask()))); err != nil {
-		return err
-	}
-	if err := file.Sync(); err != nil {
-		return err
-	}
 	if err := p.commit(dir, file); err != nil {
 		return err
 	}

@@ -35,20 +35,7 @@ func (j *Journal) RecordAside(file, name string, durable bool) error {
 	if err != nil {
 		return err
 	}
-	p, err := j.dir.Create(false)
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	if err := p.WriteAt(text, 0); err != nil {
-		return err
-	}
-	if durable {
-		if err := p.Sync(); err != nil {
-			return err
-		}
-	}
-	if err := p.CommitReplacing(asideName(file)); err != nil || !durable {
+	if err := put(j.dir, asideName(file), text, durable); err != nil || !durable {
 		return err
 	}
 	return errors.Join(j.dir.Sync(), j.root.Sync())

@@ -98,7 +98,7 @@ func tryJournal(root *fsys.Dir, name string) (*Journal, error) {
 	if made != nil && !errors.Is(made, fs.ErrExist) {
 		return nil, made
 	}
-	dir, err := openJournalDir(root, name, func() (uint32, error) { return ownerOfNew(root) })
+	dir, err := openJournalDir(root, name, root.OwnerOfNew)
 	if err != nil {
 		if made == nil {
 			_ = root.RemoveDir(name) // fails if another run has begun in it
@@ -155,17 +155,6 @@ func refusePlanted(dir *fsys.Dir, name string, above fsys.Info, us func() (uint3
 	return err
 }
 
-// ownerOfNew returns the owner of new files in a directory. A server may map users.
-func ownerOfNew(dir *fsys.Dir) (uint32, error) {
-	p, err := dir.Create(false)
-	if err != nil {
-		return 0, err
-	}
-	defer p.Abort()
-	info, err := p.Stat()
-	return info.UID, err
-}
-
 // MarkRoot records in the journal of that name that this run created the destination's
 // directory. With durable, the mark is on the device before any other entry. Btrfs syncs a
 // file with its directories, but not with the other files in them. Without durable, a power
@@ -176,15 +165,23 @@ func MarkRoot(root *fsys.Dir, journal string, durable bool) error {
 		return err
 	}
 	defer dir.Close()
-	mark, err := dir.Create(false)
-	if err != nil {
-		return err
-	}
-	defer mark.Abort()
-	if err := mark.CommitReplacing(rootName); err != nil || !durable {
+	if err := put(dir, rootName, nil, false); err != nil || !durable {
 		return err
 	}
 	return dir.Sync()
+}
+
+// put writes a file of a journal. If durable is set, its content is on the device before it has its name.
+func put(dir *fsys.Dir, name string, content []byte, durable bool) error {
+	p, err := dir.Compose(0, durable, func(w *fsys.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	defer p.Abort()
+	return p.CommitReplacing(name)
 }
 
 // RootMarked reports whether an interrupted run created the destination's directory.

@@ -39,18 +39,7 @@ var ErrNotPlanned = errors.New("it is not the destination of the plan: it is not
 
 // MarkPlan leaves the mark in a locked journal, on the device.
 func (j *Journal) MarkPlan(m PlanMark) error {
-	p, err := j.dir.Create(false)
-	if err != nil {
-		return err
-	}
-	defer p.Abort()
-	if err := p.WriteAt([]byte(m.ID+"\n"+m.Path), 0); err != nil {
-		return err
-	}
-	if err := p.Sync(); err != nil {
-		return err
-	}
-	if err := p.CommitReplacing(planName); err != nil {
+	if err := put(j.dir, planName, []byte(m.ID+"\n"+m.Path), true); err != nil {
 		return err
 	}
 	return errors.Join(j.dir.Sync(), j.root.Sync())
