@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/bag"
@@ -104,9 +103,6 @@ func (b *Bags) refuseLines(hashes int) error {
 	return nil
 }
 
-// maxUnfit limits the names that the refusal of a source lists.
-const maxUnfit = 20
-
 // Refuse implements record.Recorder. It refuses a source with entries that a new bag cannot hold:
 // anything but regular files and directories, and names that are not UTF-8.
 func (b *Bags) Refuse(r *record.Run) error {
@@ -114,36 +110,23 @@ func (b *Bags) Refuse(r *record.Run) error {
 	if b.sourceIsBag {
 		return nil
 	}
-	v := &unfit{}
-	complete, err := r.Scan(v.add)
-	if err != nil || !complete || v.count == 0 { // a run that was stopped copies nothing
+	var unfit quote.Unfit
+	complete, err := r.Scan(func(path string, kind fsys.Kind) (enter bool) {
+		switch {
+		case kind != fsys.Regular && kind != fsys.Directory:
+			unfit.Add(path, kind.String())
+		case !utf8.ValidString(path):
+			unfit.Add(path, "not UTF-8")
+		default:
+			return true
+		}
+		return false
+	})
+	names := unfit.String()
+	if err != nil || !complete || names == "" { // a run that was stopped copies nothing
 		return err
 	}
-	slices.Sort(v.names)
-	return failure.Refuse("a bag holds regular files with names in UTF-8 only, so nothing was copied: %s; leave them out with --exclude", quote.Join(v.names, v.count))
-}
-
-// unfit collects the entries that a bag cannot hold.
-type unfit struct {
-	mu    sync.Mutex
-	count int
-	names []string
-}
-
-func (v *unfit) add(path string, kind fsys.Kind) (enter bool) {
-	why := "not UTF-8"
-	switch {
-	case kind != fsys.Regular && kind != fsys.Directory:
-		why = kind.String()
-	case utf8.ValidString(path):
-		return true
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.count++; len(v.names) < maxUnfit {
-		v.names = append(v.names, quoteName(path)+" ("+why+")")
-	}
-	return false
+	return failure.Refuse("a bag holds regular files with names in UTF-8 only, so nothing was copied: %s; leave them out with --exclude", names)
 }
 
 // Inspect implements record.Recorder. It accepts a destination that does not exist, is empty, holds an

@@ -12,7 +12,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/mhl"
-	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
 
@@ -76,9 +75,9 @@ func (h *Histories) Refuse(r *record.Run) error {
 	if err := h.source.CheckBag(); err != nil {
 		return failure.Refuse("source %s: %s", quoteName(r.Source), err)
 	}
-	if survey.UnfitCount > 0 {
+	if names := survey.Unfit.String(); names != "" {
 		return failure.Refuse("source %s: XML, and so ASC MHL, cannot hold these names: %s; rename the files, or leave them out with --mhl-ignore",
-			quoteName(r.Source), quote.Join(quote.Names(survey.Unfit), survey.UnfitCount))
+			quoteName(r.Source), names)
 	}
 	hidden, err := h.source.PatternsFor(survey.Others, leftOut)
 	if err != nil {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/mhl/classic"
+	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/record"
 )
@@ -64,7 +64,7 @@ func (l *MediaList) base() string {
 		return "root"
 	}
 	return strings.Map(func(c rune) rune {
-		if c == utf8.RuneError || !classic.CanHold(string(c)) {
+		if c == utf8.RuneError || !safexml.CanHold(string(c)) {
 			return '_'
 		}
 		return c
@@ -194,34 +194,20 @@ func (b *mediaListBook) Finish(end record.End) ([]record.Written, error) {
 
 // MediaListNames collects the names of files that a media hash list cannot hold. Several
 // goroutines use it.
-type MediaListNames struct {
-	mu    sync.Mutex
-	count int
-	names []string // quoted
-}
-
-// maxNamesShown limits the names in a refusal.
-const maxNamesShown = 20
+type MediaListNames struct{ unfit quote.Unfit }
 
 // Add adds the path of a file if no list can hold it.
 func (v *MediaListNames) Add(path string) {
-	if classic.CanHold(path) {
-		return
-	}
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.count++; len(v.names) < maxNamesShown {
-		v.names = append(v.names, quoteName(path))
+	if !safexml.CanHold(path) {
+		v.unfit.Add(path, "")
 	}
 }
 
 // Refusal returns an error with the names, or nil if there are none.
 func (v *MediaListNames) Refusal() error {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if v.count == 0 {
+	names := v.unfit.String()
+	if names == "" {
 		return nil
 	}
-	slices.Sort(v.names)
-	return failure.Refuse("a media hash list cannot hold these names, because they are not UTF-8 or have control characters: %s; rename the files, leave them out with --exclude, or write lines (--manifest)", quote.Join(v.names, v.count))
+	return failure.Refuse("a media hash list cannot hold these names, because they are not UTF-8 or have control characters: %s; rename the files, leave them out with --exclude, or write lines (--manifest)", names)
 }

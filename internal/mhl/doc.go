@@ -19,11 +19,10 @@ package mhl
 
 import (
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 )
 
 const (
@@ -65,10 +64,5 @@ func HoldsHistory(d interface {
 	return err == nil && info.Kind == fsys.Regular
 }
 
-// Representable reports whether XML 1.0 can contain a name. It cannot contain most control
-// characters, and nothing that is not UTF-8.
-func Representable(name string) bool {
-	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(c rune) bool {
-		return c < 0x20 && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff
-	})
-}
+// Representable reports whether XML 1.0 can contain a name.
+func Representable(name string) bool { return safexml.CanHold(name) }

@@ -179,10 +179,7 @@ type Survey struct {
 	// Others are entries that are neither files nor directories, which no history can
 	// list.
 	Others []string
-	// Unfit has the first paths that XML cannot contain. UnfitCount is the number of all of
-	// them.
-	Unfit      []string
-	UnfitCount int
+	Unfit  quote.Unfit // paths that XML cannot contain
 	// Blocked means that the root has an entry with the name ascmhl that is no directory. No
 	// history can be written there.
 	Blocked bool
@@ -209,9 +206,7 @@ func NewSurvey(root *fsys.Dir, skip func(path string, isDir bool) bool) (*Survey
 			return false, nil
 		}
 		if !Representable(name) {
-			if s.UnfitCount++; len(s.Unfit) < 10 {
-				s.Unfit = append(s.Unfit, path)
-			}
+			s.Unfit.Add(path, "")
 		}
 		if !isDir && kind != fsys.Regular {
 			if len(s.Others) == maxOthers {

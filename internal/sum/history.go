@@ -81,9 +81,9 @@ func (r *run) openHistory(args []argument) (err error) {
 	if err := h.tree.CheckBag(); err != nil {
 		return failure.Refuse("%s: %s", quote.Name(h.given), err)
 	}
-	if survey.UnfitCount > 0 {
+	if names := survey.Unfit.String(); names != "" {
 		return failure.Refuse("%s: XML, and so ASC MHL, cannot hold these names: %s; rename the files, or leave them out with --mhl-ignore",
-			quote.Name(h.given), quote.Join(quote.Names(survey.Unfit), survey.UnfitCount))
+			quote.Name(h.given), names)
 	}
 	hidden, err := h.tree.PatternsFor(survey.Others, chosen.Hides)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 )
 
 // Creator is what a list says about its origin.
@@ -59,7 +60,7 @@ func NewWriter(out *bufio.Writer, c Creator, hashes []hash.Algorithm) (*Writer, 
 // Put writes an entry. mtime is in seconds since 1970. The error is that of out, or says
 // that the path cannot be in a list.
 func (w *Writer) Put(path string, size, mtime int64, digests hash.Digests) error {
-	if !CanHold(path) {
+	if !safexml.CanHold(path) {
 		return fmt.Errorf("%q cannot be in a media hash list: XML has no such characters", path)
 	}
 	w.line("  <hash>")
@@ -106,19 +107,6 @@ const (
 
 // date writes a time as lists have it, in UTC.
 func date(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
-
-// CanHold reports whether a path can be in a list: it is UTF-8 and has only characters of XML 1.0.
-func CanHold(path string) bool {
-	if !utf8.ValidString(path) {
-		return false
-	}
-	for _, c := range path {
-		if c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff {
-			return false
-		}
-	}
-	return true
-}
 
 // FileName returns the name of the list of a directory that was made at a time, as
 // "Card_2024-05-01_093000.mhl". The directory's name is cut where the whole would be

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/mhl/safexml"
 )
 
 var creator = Creator{
@@ -108,7 +109,7 @@ func TestNotWritten(t *testing.T) {
 	_, err := NewWriter(bufio.NewWriter(&out), creator, []hash.Algorithm{hash.XXH64, hash.SHA256})
 	require.EqualError(t, err, "media hash lists have no digests of sha256")
 	for _, path := range []string{"\xff", "a\x00b", "a\x1bb", "\ufffe", "\uffff", "a\xed\xa0\x80"} {
-		require.False(t, CanHold(path), "%q", path)
+		require.False(t, safexml.CanHold(path), "%q", path)
 		w, err := NewWriter(bufio.NewWriter(&out), creator, nil)
 		require.NoError(t, err)
 		require.ErrorContains(t, w.Put(path, 1, 0, nil), "XML has no such characters")

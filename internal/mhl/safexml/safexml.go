@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of a document. They fit lists of files: a path of 64 KiB, of which each byte is escaped with
@@ -19,6 +20,14 @@ const (
 	maxToken      = 512 << 10 // bytes of a tag with its attributes, of a text, or of a comment
 	maxAttributes = 64        // number of attributes of one element
 )
+
+// CanHold reports whether a document can contain a text: XML 1.0 has no control characters but three,
+// and only UTF-8.
+func CanHold(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool {
+		return c < ' ' && c != '\t' && c != '\n' && c != '\r' || c == 0xfffe || c == 0xffff
+	})
+}
 
 // An Error says what is wrong with a document. Errors of the underlying reader are
 // returned as they are and not as an Error.
