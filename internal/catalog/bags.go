@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -248,43 +247,11 @@ func (b *Bags) refuseOther(p record.Place, root *fsys.Dir) error {
 		return err
 	}
 	for _, name := range names {
-		if equal, err := sameContent(b.run.Root, root, name); err != nil || !equal {
+		if equal, err := sameFile(b.run.Root, root, name); err != nil || !equal {
 			return failure.Refuse("destination %s is another bag: its %s differs", quoteName(p.Given), quoteName(name))
 		}
 	}
 	return nil
-}
-
-// sameContent reports whether the regular files of one name in two directories have equal
-// content.
-func sameContent(a, b *fsys.Dir, name string) (bool, error) {
-	f, info, err := a.OpenRegular(name)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	g, other, err := b.OpenRegular(name)
-	if err != nil {
-		return false, err
-	}
-	defer g.Close()
-	if info.Size != other.Size {
-		return false, nil
-	}
-	left, right := make([]byte, 64<<10), make([]byte, 64<<10)
-	for off := int64(0); off < info.Size; off += int64(len(left)) {
-		n := min(info.Size-off, int64(len(left)))
-		if _, err := (fsys.ReaderAt{File: f}).ReadAt(left[:n], off); err != nil {
-			return false, err
-		}
-		if _, err := (fsys.ReaderAt{File: g}).ReadAt(right[:n], off); err != nil {
-			return false, err
-		}
-		if !bytes.Equal(left[:n], right[:n]) {
-			return false, nil
-		}
-	}
-	return true, nil
 }
 
 // Payload returns the directory of each destination that the copy goes to; "" for its root.

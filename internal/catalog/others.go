@@ -107,21 +107,15 @@ func (x *others) equalsSource(o *existing) (bool, error) {
 		return false, nil
 	}
 	f, info, err := x.Source.OpenRegular(o.path)
-	if err != nil || info.Size != o.info.Size {
-		if f != nil {
-			f.Close()
-		}
+	if err != nil {
 		return false, nil //nolint:nilerr // copying the file reports it
 	}
 	defer f.Close()
-	_, digest, err := equals(o.file, o.info.Size, func(w io.Writer) (manifest.Counts, error) {
-		_, err := io.Copy(w, f.Reader(info.Size))
-		return manifest.Counts{}, err
-	})
+	equal, err := sameContent(o.file, f, o.info.Size, info.Size)
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", quoteName(o.path), err)
+		err = fmt.Errorf("%s: %w", quoteName(o.path), err)
 	}
-	return digest != "", nil
+	return equal, err
 }
 
 // isAside reports whether an other manifest with this path is aside.

@@ -36,6 +36,33 @@ func equals(f *fsys.File, size int64, compose composer) (n manifest.Counts, dige
 	return n, "", err
 }
 
+// sameContent reports whether two files of these sizes have equal content.
+func sameContent(a, b *fsys.File, sizeA, sizeB int64) (bool, error) {
+	if sizeA != sizeB {
+		return false, nil
+	}
+	_, digest, err := equals(a, sizeA, func(w io.Writer) (manifest.Counts, error) {
+		_, err := io.Copy(w, b.Reader(sizeB))
+		return manifest.Counts{}, err
+	})
+	return digest != "", err
+}
+
+// sameFile reports whether the regular files of one name in two directories have equal content.
+func sameFile(a, b *fsys.Dir, name string) (bool, error) {
+	f, info, err := a.OpenRegular(name)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	g, other, err := b.OpenRegular(name)
+	if err != nil {
+		return false, err
+	}
+	defer g.Close()
+	return sameContent(f, g, info.Size, other.Size)
+}
+
 // replacement is a manifest, or another file of a bag, that gets its name when it is complete.
 type replacement struct {
 	home     *fsys.Dir
