@@ -3,7 +3,6 @@ package catalog
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -260,7 +259,7 @@ func (h *history) entries(present *manifest.Builder) func(yield func(manifest.En
 		noDigests[i] = make([]byte, a.Size())
 	}
 	return func(yield func(manifest.Entry) error, other func()) error {
-		next, stop := iter.Pull2(pairs(h.Files.Builder))
+		next, stop := iter.Pull2(extsort.Seq(h.Files.Builder.Each))
 		defer stop()
 		mine, err, ok := next()
 		failed := present.Each(func(e manifest.Entry) error {
@@ -279,21 +278,5 @@ func (h *history) entries(present *manifest.Builder) func(yield func(manifest.En
 			return nil
 		})
 		return cmp.Or(failed, err)
-	}
-}
-
-// pairs returns Builder.Each as an iterator.
-func pairs(b *manifest.Builder) iter.Seq2[manifest.Entry, error] {
-	return func(yield func(manifest.Entry, error) bool) {
-		enough := fmt.Errorf("enough")
-		err := b.Each(func(e manifest.Entry) error {
-			if !yield(e, nil) {
-				return enough
-			}
-			return nil
-		})
-		if err != nil && !errors.Is(err, enough) {
-			yield(manifest.Entry{}, err)
-		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"iter"
 	"slices"
 )
 
@@ -170,6 +171,22 @@ func (s *Sorter) each(yield func(key, value []byte) error, last bool) error {
 		}
 	}
 	return nil
+}
+
+// Seq returns the elements for which each calls yield as an iterator. An error of each comes last.
+func Seq[T any](each func(yield func(T) error) error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		enough := errors.New("enough")
+		err := each(func(element T) error {
+			if !yield(element, nil) {
+				return enough
+			}
+			return nil
+		})
+		if err != nil && !errors.Is(err, enough) {
+			yield(*new(T), err)
+		}
+	}
 }
 
 // Close closes the spill and returns its error. The Sorter cannot be used afterwards; closing it

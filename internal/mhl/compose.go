@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"fmt"
 	"io"
 	"iter"
 	"path"
@@ -73,18 +72,7 @@ type Written struct {
 // Compare compares the entries of a tree with its histories, and reports the findings.
 // It writes nothing.
 func (t *Tree) Compare(entries Entries, computed []hash.Algorithm, report func(path string, finding Finding, e *manifest.Entry, r *Record) error) error {
-	next, stop := iter.Pull2(func(yield func(*Record, error) bool) {
-		done := fmt.Errorf("stopped")
-		err := t.Each(func(r *Record) error {
-			if !yield(r, nil) {
-				return done
-			}
-			return nil
-		})
-		if err != nil && err != done { //nolint:errorlint // Each returns it unchanged
-			yield(nil, err)
-		}
-	})
+	next, stop := iter.Pull2(extsort.Seq(t.Each))
 	defer stop()
 	record, err, ok := next()
 	if err != nil {
