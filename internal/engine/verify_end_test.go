@@ -49,7 +49,7 @@ func TestVerifyOfAFullDestination(t *testing.T) {
 				return nil
 			}
 			if op == fsys.OpWrite {
-				if writes++; writes == 9 { // the first destination's fourth file; two are the journals'
+				if writes++; writes == 11 { // the first destination's fourth file; four are the journals'
 					return syscall.ENOSPC
 				}
 			}

@@ -120,7 +120,7 @@ func TestTheProgressOfEachTreeIsCounted(t *testing.T) {
 			require.EqualValues(t, 1, n)
 		}
 	}
-	r.trees, r.counters = r.trees[:1], &counters.Set{}
-	r.show()
-	require.Empty(t, r.counters.Destinations(), "one tree needs no line")
+	one := run{opts: r.opts, trees: r.trees[:1], counters: &counters.Set{}}
+	one.show()
+	require.Empty(t, one.counters.Destinations(), "one tree needs no line")
 }
