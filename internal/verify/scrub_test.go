@@ -321,4 +321,9 @@ func TestScrubWithMuchDamage(t *testing.T) {
 	require.Equal(t, "[f00 f01 f08 f09]", fmt.Sprint(read))
 	require.Equal(t, [2]int64{8, 6}, [2]int64{s.Changed, s.Known})
 	require.Len(t, verdicts, 10)
+
+	read = nil
+	_, _, err = a.scrub(t.Context(), ScrubOptions{For: time.Second})
+	require.NoError(t, err)
+	require.Equal(t, "[f02 f08]", fmt.Sprint(read), "damage has used the time, but the stalest other file is begun")
 }
