@@ -20,9 +20,15 @@ import (
 // its output.
 func onTerminal(t *testing.T, dir, script string) string {
 	t.Helper()
+	return onTerminalOf(t, dir, "sh", script)
+}
+
+// onTerminalOf is onTerminal with another shell.
+func onTerminalOf(t *testing.T, dir, shell, script string) string {
+	t.Helper()
 	ours, theirs := screentest.OpenPair(t, 80, 25)
 	defer ours.Close()
-	cmd := exec.Command("sh", "-c", script)
+	cmd := exec.Command(shell, "-c", script)
 	cmd.Dir = dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs, theirs, theirs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
@@ -86,6 +92,31 @@ func TestAStreamIsNotWrittenToATerminal(t *testing.T) {
 	}
 	require.NoFileExists(t, filepath.Join(dir, "out"))
 	require.Contains(t, onTerminal(t, dir, "sealift stream -q f | cat"), "binary")
+}
+
+// A job in the background draws nothing and erases nothing; it prints its messages. In the foreground, it
+// draws its bar.
+func TestNothingIsDrawnInTheBackground(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("bash"); err != nil {
+		t.Skip("job control takes bash")
+	}
+	dir := treetest.MemoryDir(t)
+	treetest.Create(t, filepath.Join(dir, "a"), treetest.Dir{"f": treetest.File(string(make([]byte, 6_000_000)))})
+	text := onTerminalOf(t, dir, "bash", "set -m; sealift copy --bwlimit 2MB a b & sleep 1.5; echo FOREGROUND; fg >/dev/null; "+
+		"sealift copy --bwlimit 2MB a c & sleep 1; echo 'PROMPT> '; wait; echo END")
+	before, rest, _ := strings.Cut(text, "FOREGROUND")
+	drawn, rest, _ := strings.Cut(rest, "PROMPT> ")
+	after, _, ended := strings.Cut(rest, "END")
+	require.True(t, ended, "%q", text)
+	for _, quiet := range []string{before, after} {
+		require.NotContains(t, quiet, "\x1b[?7l", "a bar in %q", text)
+		require.NotContains(t, quiet, "\x1b[J", "something erased in %q", text)
+		require.NotContains(t, quiet, " is on ", "the header in %q", text)
+	}
+	require.Contains(t, drawn, "\x1b[?7l", "no bar in %q", text)
+	require.Contains(t, drawn, "6.00 MB", "%q", text)
+	require.Contains(t, after, "complete: 1 file at 'c'", "%q", text)
 }
 
 // Ctrl-Z removes the live view before the program stops, so that the shell does not print

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/progress"
 )
 
@@ -33,7 +34,8 @@ const (
 // There is no place to report an error of standard error, so that it is only kept: Err returns
 // it to a command whose results go there.
 //
-// The commands of a pipeline share a terminal. Only one of them draws a bar.
+// The commands of a pipeline share a terminal. Only one of them draws a bar, and none that runs in
+// the background of a shell.
 type printer struct {
 	claim func() bool // reports whether a bar may be drawn; nil if it always may
 
@@ -49,7 +51,7 @@ type printer struct {
 func (p *printer) Bar(bar string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if bar == p.bar {
+	if p.leaveToShell() || bar == p.bar {
 		return
 	}
 	if p.claim != nil && !p.claimed {
@@ -83,6 +85,7 @@ func (p *printer) draw() string {
 func (p *printer) Line(line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leaveToShell()
 	if p.bar == "" && !p.shared {
 		p.write(line + "\n")
 	} else {
@@ -95,6 +98,7 @@ func (p *printer) Line(line string) {
 func (p *printer) WithoutBar(write func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.leaveToShell()
 	if p.bar == "" && !p.shared {
 		write()
 		return
@@ -102,6 +106,16 @@ func (p *printer) WithoutBar(write func()) {
 	p.write("\r" + eraseBelow)
 	write()
 	p.write(p.draw())
+}
+
+// leaveToShell reports whether the command runs in the background. The shell then owns the screen, so that
+// no line erases anything.
+func (p *printer) leaveToShell() bool {
+	if !inBackground(p.w) {
+		return false
+	}
+	p.bar, p.shared = "", false
+	return true
 }
 
 func (p *printer) write(s string) {
@@ -132,6 +146,12 @@ func terminal(w io.Writer) (size func() (columns, rows int), ok bool) {
 		return usualColumns, usualRows
 	}
 	return size, os.Getenv("TERM") != "dumb" && canErase(f)
+}
+
+// inBackground reports whether w is the terminal of a shell that runs this command in the background.
+func inBackground(w io.Writer) bool {
+	f := fileOf(w)
+	return f != nil && !fsys.InForeground(f)
 }
 
 // looks returns the colours and characters for progress on w.

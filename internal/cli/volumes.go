@@ -77,7 +77,8 @@ func (r *copyReporter) warnOneDevice() {
 // header names the volume of each destination, before the bar appears: if a disk is not mounted,
 // that is the moment to stop.
 func (r *copyReporter) header() {
-	if _, isTerminal := terminal(r.cmd.ErrOrStderr()); r.progress.Resolve(isTerminal, r.quiet) != progress.ModeBar {
+	stderr := r.cmd.ErrOrStderr()
+	if _, isTerminal := terminal(stderr); r.progress.Resolve(isTerminal, r.quiet) != progress.ModeBar || inBackground(stderr) {
 		return
 	}
 	for _, path := range r.flags.options.Targets {
