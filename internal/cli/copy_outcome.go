@@ -66,6 +66,9 @@ type destinationJSON struct {
 	// Regular files of the source that are not at this destination, conflicts aside; null if the run ended
 	// before all files of the source were counted.
 	Missing *int64 `json:"missing"`
+	// Large files of which the destination has the beginning, which the next run continues.
+	PartialFiles int64 `json:"partial_files"`
+	PartialBytes int64 `json:"partial_bytes"` // Size of these parts, in bytes.
 	// The reason for which the destination was dropped, as text for people; null if it was not dropped.
 	Dropped *string `json:"dropped"`
 	// The average speed of copying to this destination, until everything was on the device, in bytes per
@@ -161,6 +164,7 @@ func newDestination(s *engine.Summary, i int, v volume, result outcome) destinat
 	t := &s.Targets[i]
 	d := destinationJSON{
 		nameJSON: newNameJSON(t.Path), Verdict: copyWords(s.DryRun).bad.name, Volume: newVolumeJSON(v), DestinationCounts: t.DestinationCounts,
+		PartialFiles: t.PartialFiles, PartialBytes: t.PartialBytes,
 		Rate: knownRate(t.Copied.Bytes, t.Flushed), ReadBackRate: knownRate(t.ReadBytes, t.ReadBack),
 		Manifests: []manifestJSON{}, Generations: []generationJSON{}, volume: v.text(), t: t,
 	}
@@ -274,6 +278,9 @@ func (d *destinationJSON) rows(c *copiedJSON, path string) (rows outcomes.Rows) 
 	rows.Add("entries", entries...)
 	if len(c.Destinations) > 1 && !c.s.DryRun {
 		rows.Add("written", outcomes.Size(n.Bytes, path+"bytes").Some(), outcomes.Rate(d.Rate, path+"rate"))
+	}
+	if d.PartialFiles > 0 {
+		rows.Add("unfinished", outcomes.Plural(d.PartialFiles, "file", path+"partial_files"), outcomes.Size(d.PartialBytes, path+"partial_bytes").With(" kept for the next run"))
 	}
 	if d.Backup != nil && d.Backup.Files > 0 {
 		kept := " kept in "

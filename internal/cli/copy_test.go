@@ -47,7 +47,7 @@ func eventful(_ context.Context, o *engine.Options, c *counters.Set) (*engine.Su
 		ResumedBytes: 5_601_000_000,
 		Targets: []engine.TargetSummary{
 			{DestinationCounts: engine.DestinationCounts{Counts: dst, Copied: engine.Copied{Files: 20_000, Bytes: 27_123_000_000, ResumedFiles: 1234, ResumedBytes: 5_601_000_000}, Present: 21_235, Verified: 20_000, Cached: 12, Conflicts: 2, Failures: 1}, Path: "dst", Left: 1, Manifests: []record.Written{{Path: "dst/SHA256SUMS", Algorithm: "sha256", Lines: 20_001, SHA256: strings.Repeat("0f", 32)}}},
-			{DestinationCounts: engine.DestinationCounts{Present: 1232, Failures: 1}, Path: "dst2", Created: true, Lost: errors.New("no space left on device")},
+			{DestinationCounts: engine.DestinationCounts{Present: 1232, Failures: 1}, Path: "dst2", Created: true, Lost: errors.New("no space left on device"), PartialFiles: 2, PartialBytes: 80_000_000},
 		},
 		Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "dst2"}},
 		Shares: []engine.Share{{Place: "cpu", Share: 0.0731}, {Place: "destination", Target: "dst", Share: 0.9171}},
@@ -125,6 +125,7 @@ its sha256  0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f
 
 to          'dst2'
 dropped     no space left on device
+unfinished  2 files, 80.0 MB kept for the next run
 `
 
 func TestSummaryOfCopy(t *testing.T) {

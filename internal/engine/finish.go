@@ -80,6 +80,9 @@ func (r *run) finish() (stopped bool) {
 		default:
 			r.markIncomplete(t)
 		}
+		if t.Log != nil && !t.finished {
+			s.PartialFiles, s.PartialBytes = t.Log.Partials()
+		}
 		r.collector.summary.Targets = append(r.collector.summary.Targets, s)
 	}
 	if !stopped {

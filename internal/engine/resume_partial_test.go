@@ -34,7 +34,8 @@ func duplicate(t *testing.T, from, to string) {
 }
 
 // A copy that is stopped several times continues each time, and its digests are those of the
-// complete file, for each digest alone and for all together.
+// complete file, for each digest alone and for all together. Each stopped run says how much the next one
+// continues with, also one that is stopped while it reads the beginning again.
 func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	t.Parallel()
 	dir, source, files := largeSource(t)
@@ -47,16 +48,21 @@ func TestResumedDigestsAreThoseOfTheWhole(t *testing.T) {
 	for _, hashes := range sets {
 		o := largeOptions(source, filepath.Join(dir, "dst"))
 		o.Hashes = hashes
-		stops := []int64{firstStop, secondStop, thirdStop}
+		stops := []int64{firstStop, secondStop, thirdStop, 1}
 		if hashes == nil {
 			stops = stops[:1] // the system copies the rest in one call
 		}
+		kept := int64(0)
 		for _, stop := range stops {
-			stopAt(t, o, stop)
+			at := stopAt(t, o, stop).Targets[0]
 			require.Len(t, temporaries(t, o.Targets[0]), 1, "%v", hashes)
+			require.EqualValues(t, 1, at.PartialFiles)
+			require.GreaterOrEqual(t, at.PartialBytes, max(kept, stop), "%v", hashes)
+			kept = at.PartialBytes
 		}
 		s := requireCopied(t, o, files)
-		require.GreaterOrEqual(t, s.ResumedBytes, stops[len(stops)-1], "%v", hashes)
+		require.Equal(t, kept, s.ResumedBytes, "%v", hashes)
+		require.Zero(t, s.Targets[0].PartialFiles)
 		treetest.Remove(t, o.Targets[0])
 	}
 }

@@ -209,7 +209,7 @@ func atVerifying(c *counters.Set, f func()) *fsys.FS {
 }
 
 // stopAt runs until so many bytes of the source are done, and is stopped then.
-func stopAt(t *testing.T, o Options, bytes int64) {
+func stopAt(t *testing.T, o Options, bytes int64) *Summary {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -225,8 +225,9 @@ func stopAt(t *testing.T, o Options, bytes int64) {
 		fault = faultfs.All(fault, o.FS.Fault)
 	}
 	o.FS = &fsys.FS{Fault: fault}
-	_, err := Run(ctx, &o, c)
+	s, err := Run(ctx, &o, c)
 	require.ErrorIs(t, err, context.Canceled, "it was to be stopped at byte %d of %d: %v", bytes, c.Bytes.Load(), o.Hashes)
+	return s
 }
 
 // requireCopied checks that a run reports no problem. The destination must have exactly the given

@@ -177,6 +177,8 @@ type TargetSummary struct {
 	Digests   hash.Digests     // digests of a single file, one for each of Options.Hashes
 	BackupDir string           // the directory that keeps replaced files; "" if there is none
 	BackedUp  int64            // files in BackupDir that this run replaced
+
+	PartialFiles, PartialBytes int64 // large files of which the beginning is kept for the next run, and the length of these parts
 }
 
 // summarize returns the summary of the destination, without its manifests. The caller may use the

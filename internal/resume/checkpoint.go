@@ -167,7 +167,7 @@ func (w *Writer) record(g *Group) (*fsys.Pending, error) {
 		if p.now.users == 1 { // the worker has ended
 			continue
 		}
-		if err := w.mu.lines.Partial(p.lineAt(p.off, p.states)); err != nil {
+		if err := w.recordPartial(p.lineAt(p.off, p.states)); err != nil {
 			return w.mu.file, err
 		}
 		w.mu.total += p.off - p.now.synced

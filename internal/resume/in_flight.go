@@ -93,9 +93,30 @@ func (f *InFlight) Gone() {
 func (w *Writer) gone(path string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	delete(w.mu.partials, path)
 	if w.active() {
 		w.fail(w.mu.lines.Done(path))
 	}
+}
+
+// Partials returns the number of large files of which the beginning is recorded, and the length of these
+// parts in bytes. A later run continues them, if neither source nor destination changes.
+func (w *Writer) Partials() (files, bytes int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.mu.partials {
+		bytes += n
+	}
+	return int64(len(w.mu.partials)), bytes
+}
+
+// recordPartial records the beginning of a large file, for callers that hold mu.
+func (w *Writer) recordPartial(p *journal.Partial) error {
+	err := w.mu.lines.Partial(p)
+	if err == nil {
+		w.mu.partials[p.Path] = p.Offset
+	}
+	return err
 }
 
 // Keep keeps the temporary, of which the first off bytes are written, for the next run. It
@@ -119,7 +140,7 @@ func (w *Writer) RecordKept() {
 	defer w.mu.Unlock()
 	for _, p := range w.mu.kept {
 		if w.active() {
-			w.fail(w.mu.lines.Partial(&p))
+			w.fail(w.recordPartial(&p))
 		}
 	}
 	w.mu.kept = nil

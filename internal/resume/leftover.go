@@ -91,7 +91,7 @@ func (w *Writer) Shorten(f *Leftover, off int64, states [][]byte) error {
 	line := f.Partial
 	line.Offset, line.States = off, states
 	w.mu.Lock()
-	err := w.mu.lines.Partial(&line) // the record replaces earlier records of the path
+	err := w.recordPartial(&line) // the record replaces earlier records of the path
 	if err == nil {
 		err = w.mu.lines.Flush()
 	}

@@ -44,6 +44,7 @@ type Writer struct {
 		dirs     map[string]string // directories with a name that was not synced yet → a path in each
 		inFlight map[*InFlight]*progress
 		kept     []journal.Partial // partial records of a run that was stopped
+		partials map[string]int64  // paths with a partial record → length of the part in bytes
 		total    int64             // bytes added in this run
 		worked   bool              // true if something got its name in this run
 
@@ -66,7 +67,12 @@ func (j *Journal) Begin(r *Reader) (*Writer, error) {
 
 func newWriter(j *Journal, r *Reader) *Writer {
 	w := &Writer{journal: j, name: r.name, durable: r.opts.Durable, start: time.Now()}
-	w.mu.dirs, w.mu.inFlight = map[string]string{}, map[*InFlight]*progress{}
+	w.mu.dirs, w.mu.inFlight, w.mu.partials = map[string]string{}, map[*InFlight]*progress{}, map[string]int64{}
+	if r.known != nil {
+		for p := range r.known.Partials() {
+			w.mu.partials[p.Path] = p.Offset
+		}
+	}
 	w.mu.last = w.start
 	return w
 }
