@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -20,7 +21,7 @@ type plot struct {
 	Lines  []plotLine
 	Bands  []band
 	X, Y   []axisTick
-	Phases string // names of the phases with their times
+	Phases string // names of the phases with their times; "" in the plots after the first
 }
 
 const plotScale = 1000
@@ -47,28 +48,49 @@ type axisTick struct {
 // too.
 const styles = 6
 
-// plot draws the samples; it returns nil if there is nothing to show.
-func (s *Samples) plot() *plot {
+// plots draws the samples. A plot has series of a similar speed: beside one that is farther times as fast,
+// a line would be flat.
+func (s *Samples) plots() (list []*plot) {
+	const farther = 10
 	if s == nil || len(s.ends) < leastPoints {
 		return nil
 	}
+	speeds := map[int]float64{}
+	for series := range s.names {
+		if speed, ok := s.Speed(series); ok {
+			speeds[series] = speed.Average
+		}
+	}
+	for len(speeds) > 0 {
+		slowest := slices.Min(slices.Collect(maps.Values(speeds)))
+		var shown []int
+		for series := range s.names {
+			if v, ok := speeds[series]; ok && v < farther*slowest {
+				shown = append(shown, series)
+				delete(speeds, series)
+			}
+		}
+		list = append(list, s.plot(shown))
+	}
+	for _, p := range list[min(len(list), 1):] {
+		p.Phases = "" // they are the same
+	}
+	return list
+}
+
+// plot draws some of the series.
+func (s *Samples) plot(shown []int) *plot {
 	total := s.ends[len(s.ends)-1]
 	p := &plot{}
 	var texts []string
 	drawn := &Samples{names: s.names, ends: slices.Clone(s.ends), bytes: slices.Clone(s.bytes)}
 	drawn.join((len(s.ends) + drawnPoints - 1) / drawnPoints)
-	highest, step := niceScale(drawn.highest())
-	for series, name := range s.names {
-		speed, ok := s.Speed(series)
-		if !ok {
-			continue
-		}
-		line := plotLine{Name: quote.Text(name), Style: len(p.Lines)%styles + 1, Points: drawn.points(series, total, highest), Speed: speed.String()}
+	highest, step := niceScale(drawn.highest(shown))
+	for _, series := range shown {
+		speed, _ := s.Speed(series)
+		line := plotLine{Name: quote.Text(s.names[series]), Style: len(p.Lines)%styles + 1, Points: drawn.points(series, total, highest), Speed: speed.String()}
 		p.Lines = append(p.Lines, line)
 		texts = append(texts, line.Name+": "+line.Speed)
-	}
-	if len(p.Lines) == 0 {
-		return nil
 	}
 	for v := 0.0; v <= highest*1.001; v += step {
 		p.Y = append(p.Y, axisTick{percent(1 - v/highest), units.Rate(v)})
@@ -112,10 +134,10 @@ func clock(d, total time.Duration) string {
 
 func percent(part float64) string { return fmt.Sprintf("%.2f%%", 100*part) }
 
-// highest is the largest rate of all series.
-func (s *Samples) highest() (rate float64) {
+// highest is the largest rate of some series.
+func (s *Samples) highest(shown []int) (rate float64) {
 	for i := range s.ends {
-		for series := range s.names {
+		for _, series := range shown {
 			rate = max(rate, s.rate(series, i))
 		}
 	}

@@ -202,9 +202,33 @@ func TestSpeed(t *testing.T) {
 	require.Equal(t, 2*time.Second, speed.At)
 	_, ok = s.Speed(1)
 	require.False(t, ok)
-	p := s.plot()
-	require.Len(t, p.Lines, 1)
-	require.Contains(t, p.Text, "a: 680 kB/s on average, 200 kB/s in the slowest 1.0 s (at 0:02)")
+	p := s.plots()
+	require.Len(t, p, 1)
+	require.Len(t, p[0].Lines, 1)
+	require.Contains(t, p[0].Text, "a: 680 kB/s on average, 200 kB/s in the slowest 1.0 s (at 0:02)")
+}
+
+// Series whose speeds differ by an order of magnitude get a plot each.
+func TestPlotsOfDifferentSpeeds(t *testing.T) {
+	s := NewSamples([]string{"slow", "fast", "never", "faster"})
+	for i := range 10 {
+		s.Add(time.Duration(i+1)*FirstStep, "copying", []int64{5000, 50_000, 0, 400_000}, false)
+	}
+	var plots []string
+	for _, p := range s.plots() {
+		text := p.Y[len(p.Y)-1].Text + ":"
+		for _, line := range p.Lines {
+			text += " " + line.Name
+		}
+		plots = append(plots, text+"; "+p.Phases)
+	}
+	require.Equal(t, []string{"100 kB/s: slow; copying from 0.00 s to 0.50 s", "8.00 MB/s: fast faster; "}, plots)
+	s = NewSamples([]string{"never"})
+	for i := range 10 {
+		s.Add(time.Duration(i+1)*FirstStep, "copying", []int64{0}, false)
+	}
+	require.Empty(t, s.plots())
+	require.Empty(t, (*Samples)(nil).plots())
 }
 
 func TestScales(t *testing.T) {

@@ -55,7 +55,7 @@ type view struct {
 	Style      template.CSS
 	Script     template.JS
 	Groups     []*Group
-	Plot       *plot
+	Plots      []*plot
 	Shares     []shareBar
 	Shards     *shardsView
 	Sizes      histogramView
@@ -104,7 +104,7 @@ func (p *Page) view() *view {
 		Style:      template.CSS(style),     //nolint:gosec // constant, but for a quoted name
 		Script:     template.JS(scriptText), //nolint:gosec // constant
 		Groups:     p.Problems.Groups(),
-		Plot:       p.Samples.plot(),
+		Plots:      p.Samples.plots(),
 		Shards:     p.Shards.view(p.Begun.Location()),
 		Sizes:      histogramView{"Files by size", "size of a file", p.Files.Sizes.bars()},
 		Ages:       histogramView{"Files by age: the time between the last change and this run", "age", p.Files.Ages.bars()},
