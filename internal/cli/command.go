@@ -60,7 +60,7 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 				return !(j.mayWait && starting) && fsys.ClaimTerminal(file)
 			}
 		}
-		bar := progress.Start(progress.Config{Mode: mode, Counters: counts, Screen: r.screen, Size: size, Look: looks(cmd.ErrOrStderr())})
+		bar := progress.Start(progress.Config{Mode: mode, Counters: counts, Screen: r.screen, Size: size, Look: looks(cmd.ErrOrStderr()), Running: r.progress == progress.ModeBar})
 		defer onStatusSignal(func() { r.print(bar.Status()) })()
 		if mode == progress.ModeBar {
 			defer onSuspend(func() { r.screen.Bar("") })()

@@ -5,10 +5,17 @@ import (
 	"sync/atomic"
 )
 
-// Worker has the name of the file that one goroutine is working on. Its methods may be called
-// on nil, and do nothing then.
+// Worker has the name of the file that one goroutine is working on, and how far it is. Its methods may be
+// called on nil, and do nothing then.
 type Worker struct {
-	path atomic.Pointer[string]
+	path     atomic.Pointer[string]
+	at, size atomic.Int64
+}
+
+// Running is a file in flight of which the first At of Size bytes are read.
+type Running struct {
+	Path     string
+	At, Size int64
 }
 
 // NewWorker returns a Worker for the calling goroutine, or nil if the names are not shown.
@@ -31,11 +38,32 @@ func (w *Worker) Begin(path string) {
 	}
 }
 
+// Reached records that the first at bytes of the worker's file are read, which has size bytes.
+func (w *Worker) Reached(at, size int64) {
+	if w != nil {
+		w.at.Store(at)
+		w.size.Store(size)
+	}
+}
+
 // End records that the worker has ended its file.
 func (w *Worker) End() {
 	if w != nil {
+		w.size.Store(0)
 		w.path.Store(nil)
 	}
+}
+
+// Running returns the files in flight for which Reached was called.
+func (c *Set) Running() (list []Running) {
+	c.workers.Lock()
+	defer c.workers.Unlock()
+	for _, w := range c.workers.list {
+		if path, size := w.path.Load(), w.size.Load(); path != nil && size > 0 {
+			list = append(list, Running{*path, w.at.Load(), size})
+		}
+	}
+	return list
 }
 
 // Current returns the path of a file in flight, nil if there is none. last is the result of

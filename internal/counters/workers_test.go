@@ -32,6 +32,23 @@ func TestNoFileIsNamedWhereNothingIsShown(t *testing.T) {
 	w := c.NewWorker()
 	require.Nil(t, w)
 	w.Begin("a")
+	w.Reached(1, 2)
 	w.End()
 	require.Nil(t, c.Current(nil))
+	require.Empty(t, c.Running())
+}
+
+func TestRunningFiles(t *testing.T) {
+	c := &Set{CountTotals: true}
+	a, b := c.NewWorker(), c.NewWorker()
+	a.Begin("a")
+	b.Begin("b")
+	require.Empty(t, c.Running(), "nothing is read yet")
+	a.Reached(0, 10)
+	b.Reached(5, 20)
+	b.Reached(6, 20)
+	require.Equal(t, []Running{{"a", 0, 10}, {"b", 6, 20}}, c.Running())
+	b.End()
+	b.Begin("c")
+	require.Equal(t, []Running{{"a", 0, 10}}, c.Running())
 }

@@ -283,7 +283,7 @@ func (r *run) worker() {
 			return
 		}
 		if r.ctx.Err() == nil && j.Kind != fsys.Directory { // a directory needs only the Done below
-			e := r.newEntry(j, activity)
+			e := r.newEntry(j, activity, shown)
 			if j.Kind == fsys.Regular {
 				shown.Begin(e.Path)
 			}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/record"
@@ -22,6 +23,7 @@ type entry struct {
 	source.Entry
 
 	activity  *timing.Activity // activity of the goroutine that works on the entry
+	shown     *counters.Worker // the same goroutine for the progress; may be nil
 	transfers []*transfer
 	attempts  int                 // number of attempts, each with a new description; at most maxAttempts
 	expected  catalog.Expectation // listing of the entry in the source's own manifests
@@ -56,15 +58,15 @@ type copier struct {
 	recorded func(*entry, *transfer) record.Kept       // returns the records of earlier runs about the entry
 }
 
-// newEntry returns an entry for a worker, which gets the worker's activity. It reuses the memory
+// newEntry returns an entry for a worker. It reuses the memory
 // of a finished entry, because a new entry for each small file would cost 1 KB of garbage per file.
-func (r *copier) newEntry(j job, activity *timing.Activity) *entry {
+func (r *copier) newEntry(j job, activity *timing.Activity, shown *counters.Worker) *entry {
 	e, _ := r.entries.Get().(*entry)
 	if e == nil {
 		e = &entry{memory: make([]transfer, len(r.targets)), transfers: make([]*transfer, 0, len(r.targets))}
 	}
 	*e = entry{
-		Entry: source.Entry{Item: j, Path: j.Dir.Join(j.Name)}, activity: activity, memory: e.memory, transfers: e.transfers[:0],
+		Entry: source.Entry{Item: j, Path: j.Dir.Join(j.Name)}, activity: activity, shown: shown, memory: e.memory, transfers: e.transfers[:0],
 	}
 	return e
 }

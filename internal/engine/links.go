@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -71,8 +72,8 @@ func (r *linker) groupWorker(files <-chan links.File) {
 				shown.Begin(first.Dir.Join(first.Name))
 			}
 			if len(f.Names) > 1 {
-				r.copyGroup(f.ID, f.Names, activity)
-			} else if e := r.newEntry(f.Names[0], activity); r.openEntry(e) { // its other names are outside the source
+				r.copyGroup(f.ID, f.Names, activity, shown)
+			} else if e := r.newEntry(f.Names[0], activity, shown); r.openEntry(e) { // its other names are outside the source
 				r.copyAlone(e)
 			}
 			shown.End()
@@ -135,10 +136,10 @@ func (g *linkGroup) addFile(p *transfer) {
 
 // copyGroup copies all names of one file of the source, and sends the result of each to the
 // collector.
-func (r *linker) copyGroup(id fsys.ID, names []walk.Item, activity *timing.Activity) {
+func (r *linker) copyGroup(id fsys.ID, names []walk.Item, activity *timing.Activity, shown *counters.Worker) {
 	g := &linkGroup{id: id}
 	for _, j := range names {
-		e := r.newEntry(j, activity)
+		e := r.newEntry(j, activity, shown)
 		e.group = g
 		if !r.openEntry(e) {
 			continue

@@ -67,11 +67,18 @@ func (r *mover) fill(e *entry, movers []*transfer) error {
 		return nil
 	}
 	opts := pipe.MoveOptions{Start: start}
-	if e.Meta.Info.Size > resume.LeastPartial {
-		opts.MarkEvery = resume.MarkEvery
-	}
 	if e.Evict != nil {
 		opts.Read = e.Evict.Read
+	}
+	if size := e.Meta.Info.Size; size > resume.LeastPartial {
+		opts.MarkEvery = resume.MarkEvery
+		evict := opts.Read
+		opts.Read = func(off int64) {
+			e.shown.Reached(off, size)
+			if evict != nil {
+				evict(off)
+			}
+		}
 	}
 	if start == 0 || e.unread != start { // otherwise checkKept has counted them
 		r.uncount(e) // the comparison has counted the same bytes

@@ -71,6 +71,7 @@ func (r *mover) checkKept(e *entry, start int64, digests []stdhash.Hash) error {
 	counters.Grow(&r.counters.CheckTotal, start)
 	err := r.pipe.HashRange(r.ctx, e.File, 0, start, digests, func(n int64) {
 		left -= n
+		e.shown.Reached(start-left, e.Meta.Info.Size)
 		counters.Grow(&r.counters.Checked, n)
 		r.countKept(e, n)
 	}, e.activity)

@@ -325,3 +325,28 @@ func TestTemporaryFilesOfRemovedSourcesAreRemoved(t *testing.T) {
 		}))
 	}
 }
+
+// The progress has the name, the size and the part that is read of each large file.
+func TestLargeFilesHaveTheirOwnProgress(t *testing.T) {
+	t.Parallel()
+	dir, source, _ := largeSource(t)
+	o := largeOptions(source, filepath.Join(dir, "dst"))
+	c := &counters.Set{CountTotals: true}
+	var seen []counters.Running
+	o.FS = faultfs.New(func(op fsys.Op, _ string) error {
+		if op == fsys.OpRead {
+			seen = append(seen, c.Running()...)
+		}
+		return nil
+	})
+	o.Workers = 1
+	runCounted(t, o, c)
+	require.NotEmpty(t, seen)
+	for i, f := range seen {
+		require.Equal(t, []any{"large", int64(largeSize)}, []any{f.Path, f.Size})
+		require.Positive(t, f.At)
+		require.LessOrEqual(t, f.At, f.Size)
+		require.True(t, i == 0 || f.At > seen[i-1].At)
+	}
+	require.Empty(t, c.Running())
+}

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -35,8 +36,15 @@ const (
 	percentWidth = 6
 )
 
+// mostRunning limits the running files that are shown. A line with fewer columns than leastRunning has no
+// space for a percentage beside the name.
+const (
+	mostRunning  = 4
+	leastRunning = 40
+)
+
 // view draws one frame for a terminal of the given size: the bar, the facts, a line per
-// destination if there are several. A line about a check and the file in progress follow. Lines
+// destination if there are several. A line about a check and the files in progress follow. Lines
 // are at least one column narrower than the terminal, because some terminals wrap after the last
 // column. There is at least one line less than the terminal has, so that the view does not
 // scroll it.
@@ -47,10 +55,25 @@ func view(s snapshot, columns, rows, frame int, look Look) []string {
 	if check := s.check(); check != "" {
 		lines = append(lines, quote.Head(check, space))
 	}
-	if s.current != "" {
+	if room := min(rows/3, rows-1-len(lines), mostRunning); len(s.running) > 0 && room > 0 && space >= leastRunning {
+		lines = append(lines, runningLines(s.running, room, space, look)...)
+	} else if s.current != "" {
 		lines = append(lines, quote.Cut(quote.Name(s.current), space, look.Unicode))
 	}
 	return lines[:min(len(lines), max(rows-1, 1))]
+}
+
+// runningLines draws the running files of which the most bytes are left, in the order of their paths.
+func runningLines(list []counters.Running, most, space int, look Look) (lines []string) {
+	left := func(f counters.Running) int64 { return f.Size - f.At }
+	list = slices.SortedStableFunc(slices.Values(list), func(a, b counters.Running) int { return cmp.Compare(left(b), left(a)) })
+	list = list[:min(len(list), most)]
+	slices.SortStableFunc(list, func(a, b counters.Running) int { return cmp.Compare(a.Path, b.Path) })
+	for _, f := range list {
+		start := fmt.Sprintf("%3d%%  ", int(100*min(float64(f.At)/float64(f.Size), 1)))
+		lines = append(lines, start+quote.Cut(quote.Name(f.Path), space-len(start), look.Unicode))
+	}
+	return lines
 }
 
 // barLine draws the phase, the bar and the time left. On a narrow terminal it leaves out the time,

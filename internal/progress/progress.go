@@ -77,8 +77,9 @@ type Config struct {
 	Screen   Screen
 
 	// For ModeBar.
-	Size func() (columns, rows int) // the present size of the terminal
-	Look Look
+	Size    func() (columns, rows int) // the present size of the terminal
+	Look    Look
+	Running bool // show several running files, each with its own percentage
 }
 
 // Progress shows one run, from [Start] to [Progress.Stop].
@@ -134,6 +135,9 @@ func (p *Progress) watch() {
 		case <-ticker.C:
 		}
 		s := p.snapshot()
+		if p.config.Running {
+			s.running = p.config.Counters.Running()
+		}
 		switch now := time.Now(); p.config.Mode {
 		case ModeBar:
 			columns, rows := p.config.Size() // the size may have changed since the last frame

@@ -64,16 +64,17 @@ type snapshot struct {
 	totalsKnown  bool
 	bytesOnly    bool // true if there are no files to count
 	elapsed      time.Duration
-	rate         float64       // bytes per second, over rateWindow
-	average      float64       // bytes per second since the start of this work
-	current      string        // path of a file in progress, or ""
-	destinations []destination // destinations, if there are several
-	etaRate      float64       // bytes and files per second, for the estimate: see fileCost
-	ahead        int64         // bytes and files that are read back after the present phase
-	checked      int64         // bytes of an earlier run that were read again
-	checkTotal   int64         // total of checked
-	checkRate    float64       // bytes per second of that reading, for the estimate
-	reading      []reading     // the work of each device, while destinations are read back
+	rate         float64            // bytes per second, over rateWindow
+	average      float64            // bytes per second since the start of this work
+	current      string             // path of a file in progress, or ""
+	running      []counters.Running // large files in progress, if they are shown
+	destinations []destination      // destinations, if there are several
+	etaRate      float64            // bytes and files per second, for the estimate: see fileCost
+	ahead        int64              // bytes and files that are read back after the present phase
+	checked      int64              // bytes of an earlier run that were read again
+	checkTotal   int64              // total of checked
+	checkRate    float64            // bytes per second of that reading, for the estimate
+	reading      []reading          // the work of each device, while destinations are read back
 }
 
 func (s *sampler) take(now time.Time, c *counters.Set) snapshot {
