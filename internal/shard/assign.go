@@ -9,135 +9,84 @@ import (
 	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
-// planned is an entry with its directory and its cluster. A cluster is the set of names in one
-// directory that are equal after folding; all of them must be in one shard.
+// planned is a name with everything that the statements say about it. A cluster is the set of names in
+// one directory that are equal after folding; all of them must be in one shard.
 type planned struct {
-	Entry
-	sequence uint64 // its place in the order of all entries
-	cluster  uint64 // number of its cluster
-	dir      uint64 // number of its directory
-	group    uint64 // names of one file have the same number; 0 for a file with one name in the plan
-	cost     int64  // nanoseconds; 0 for a name in a hard link group, whose cost is counted once
+	Entry          // of kind Unknown if the name is no entry
+	subdir  bool   // it is a directory, of which another name has the entries
+	dir     uint64 // number of its directory
+	cluster uint64 // number of its cluster
+	group   uint64 // a hard link group with a name in the cluster; 0 if there is none
+	cost    int64  // nanoseconds
 }
 
-// missing is a path that a manifest of the source lists and the source lacks.
-type missing struct {
-	list int // index in Plan.Lists
-	path string
-}
-
-// entries calls yield for each entry, in order, with everything that the statements say about it. A
-// directory without entries is one. It calls absent, unless that is nil, for each path that only
-// manifests of the source have. The entry is valid during the call.
-func (p *Planner) entries(ctx context.Context, yield func(*planned) error, absent func(missing) error) error {
+// entries calls yield for each name, in order. The first one of a directory is the directory itself. The
+// name is valid during the call.
+func (p *Planner) entries(ctx context.Context, yield func(*planned) error) error {
 	var e planned
-	var have, noted bool
-	var cluster, dir, path []byte // names in the record before
-	var beside collision
-	var empty struct { // a directory of which no entry was met yet
-		have bool
-		path string
-	}
+	var dir, cluster, path []byte // of the statement before
 	flush := func() error {
-		if !have {
+		e.Missing = e.Kind == fsys.Unknown && len(e.Expected) > 0
+		if e.Kind == fsys.Unknown && !e.Missing && !e.subdir { // at most an earlier manifest has it
 			return nil
 		}
-		have = false
-		e.sequence++
 		return yield(&e)
-	}
-	flushEmpty := func() error {
-		if !empty.have {
-			return nil
-		}
-		empty.have = false
-		e = planned{Entry: Entry{Path: empty.path, Kind: fsys.Directory}, sequence: e.sequence, cluster: e.cluster + 1, dir: e.dir + 1, cost: entryCost}
-		dir, cluster, have = append(dir[:0], empty.path...), cluster[:0], true
-		return flush()
 	}
 	err := p.mu.names.Each(func(key, value []byte) error {
 		k, err := splitKey(key)
 		if err != nil {
 			return err
 		}
-		if string(k.path) != string(path) {
+		first := path == nil
+		if first || string(k.path) != string(path) {
 			if err := flush(); err != nil {
 				return err
 			}
-			path, noted = append(path[:0], k.path...), false
+			path = append(path[:0], k.path...)
+			e.Entry, e.subdir, e.cost = Entry{Path: joinPath(k.dir, k.name)}, false, 0
 		}
-		if empty.have && string(k.dir) != empty.path {
-			if err := flushEmpty(); err != nil {
-				return err
-			}
+		if first || string(k.dir) != string(dir) {
+			dir = append(dir[:0], k.dir...)
+			e.dir++
 		}
-		switch k.about {
-		case aboutSubdirectory:
-			beside.add(k, absent != nil, p.opts.Collides)
-		case aboutDirectory:
-			empty.have, empty.path = true, string(k.dir)
-		case aboutEntry:
-			beside.add(k, absent != nil, p.opts.Collides)
-			if have {
-				return errTwice
-			}
-			if e.sequence == 0 || string(k.dir) != string(dir) {
-				e.dir++
-			}
-			if e.sequence == 0 || string(k.cluster) != string(cluster) {
-				e.cluster++
-			}
-			empty.have = false
-			dir, cluster = append(dir[:0], k.dir...), append(cluster[:0], k.cluster...)
-			have = true
-			e.read(k, value)
-		case aboutGroup:
-			e.group, _ = binary.Uvarint(value)
-			e.cost = 0
-		case aboutExpected:
-			x := ListDigest{int(binary.BigEndian.Uint16(k.rest)), bytes.Clone(k.rest[2:])}
-			if have {
-				e.expect(x)
-			} else if !noted && absent != nil {
-				noted = true
-				return absent(missing{x.List, joinPath(k.dir, k.name)})
-			}
-		case aboutPrevious:
-			if have {
-				e.Previous = append(e.Previous, LineDigest{int(binary.BigEndian.Uint16(k.rest)), int(binary.BigEndian.Uint16(k.rest[2:])), bytes.Clone(k.rest[4:])})
-			}
+		if first || string(k.cluster) != string(cluster) {
+			cluster = append(cluster[:0], k.cluster...)
+			e.cluster++
+			e.group = 0
 		}
-		return ctx.Err()
+		return errors.Join(p.add(&e, k, value), ctx.Err())
 	})
 	if err == nil {
 		err = flush()
 	}
-	if err == nil {
-		err = flushEmpty()
-	}
 	return err
 }
 
-// collision finds a directory whose name is equal, after folding, to another name beside it.
-type collision struct {
-	cluster, path []byte // fold and path of the name before
-	isDirectory   bool
-}
-
-func (c *collision) add(k nameKey, wanted bool, report func(dir, other string)) {
-	if !wanted || report == nil {
-		return
-	}
-	isDirectory := k.about == aboutSubdirectory
-	path := joinPath(k.dir, k.name)
-	if string(c.cluster) == string(k.cluster) && string(c.path) != path && (c.isDirectory || isDirectory) {
-		if isDirectory {
-			report(path, string(c.path))
-		} else {
-			report(string(c.path), path)
+// add adds a statement to what is known about a name.
+func (p *Planner) add(e *planned, k nameKey, value []byte) error {
+	switch k.about {
+	case aboutDirectory:
+		e.Kind, e.cost = fsys.Directory, entryCost
+	case aboutCluster:
+		group, _ := binary.Uvarint(value)
+		if e.group != 0 {
+			join(p.mu.groups, e.group, group)
 		}
+		e.group = group
+	case aboutSubdirectory:
+		e.subdir = true
+	case aboutEntry:
+		if e.Kind != fsys.Unknown {
+			return errTwice
+		}
+		e.Kind, e.Size = parseKind(value)
+		e.cost = costOf(e.Kind, e.Size)
+	case aboutExpected:
+		e.expect(ListDigest{int(binary.BigEndian.Uint16(k.rest)), bytes.Clone(k.rest[2:])})
+	case aboutPrevious:
+		e.Previous = append(e.Previous, LineDigest{int(binary.BigEndian.Uint16(k.rest)), int(binary.BigEndian.Uint16(k.rest[2:])), bytes.Clone(k.rest[4:])})
 	}
-	c.cluster, c.path, c.isDirectory = append(c.cluster[:0], k.cluster...), append(c.path[:0], path...), isDirectory
+	return nil
 }
 
 // maxExpected limits the different digests that one manifest lists for an entry. No file matches
@@ -157,23 +106,15 @@ func (e *planned) expect(x ListDigest) {
 	e.Expected = append(e.Expected, x)
 }
 
+// joinPath returns the path of a name; "" is the directory itself.
 func joinPath(dir, name []byte) string {
-	if len(dir) == 0 {
-		return string(name)
+	if len(dir) == 0 || len(name) == 0 {
+		return string(dir) + string(name)
 	}
 	return string(dir) + "/" + string(name)
 }
 
 var errTwice = errors.New("a name was listed twice; does the source change its names?")
-
-// read sets the entry from a statement of kind aboutEntry.
-func (e *planned) read(k nameKey, value []byte) {
-	e.Entry = Entry{Kind: fsys.Kind(value[0])}
-	size, _ := binary.Uvarint(value[1:])
-	e.Size, e.group = int64(size), 0
-	e.Path = joinPath(k.dir, k.name)
-	e.cost = costOf(e.Kind, e.Size)
-}
 
 // nameKey is the key of a statement in parts.
 type nameKey struct {
@@ -198,211 +139,67 @@ func splitKey(key []byte) (k nameKey, err error) {
 	}, nil
 }
 
-// assignment decides which shard each entry belongs to.
+// assignment decides which shard each entry belongs to. It cuts the entries, in their order, where their
+// cost reaches the next multiple of the mean cost of a shard. It cuts only between units. A unit is a
+// directory that costs little, or a cluster in another one. Clusters with names of one hard link group
+// are one unit, at the place of the first one.
 type assignment struct {
-	*balance
 	groups []linkGroup
-	large  map[uint64]int // cluster that was placed first → its shard, or minus the number of its link group
-	finest int64          // largest cost of a small unit; see the constant finest
+	split  map[uint64]bool // the directories that may be cut
+	total  float64         // cost of all entries
+	before float64         // cost of the units so far
+	loads  []int64         // cost of each shard
+
+	dir, cluster uint64 // those of the entry before
+	shard        int    // shard of the unit that this entry belongs to
 }
 
-// assign makes the assignment in one pass over all entries.
-func (p *Planner) assign(ctx context.Context, groups []linkGroup) (*assignment, error) {
+// assign prepares the assignment in one pass over all entries.
+func (p *Planner) assign(ctx context.Context) (*assignment, error) {
 	shards := shardCount(p.mu.cost, p.mu.totals.Bytes, p.opts.Shards, p.opts.ShardSize)
-	a := &assignment{balance: newBalance(shards), groups: groups, large: map[uint64]int{}}
-	a.finest = p.mu.cost / int64(shards) / finest
-	var units []unit // clusters
-	var small int64
-	var c struct { // the current cluster
-		unit
-		names int
-		group uint64 // group of one of its names
-		alone int64  // cost of names without a group
-	}
-	finish := func() {
-		switch {
-		case c.names == 0:
-		case c.group != 0:
-			r := root(groups, c.group)
-			groups[r].cost = addCost(groups[r].cost, c.alone)
-			if c.names > wholeNames { // too many names to hold until the first one with a group comes
-				a.large[c.id] = -int(r)
-			}
-		case c.alone > a.finest || c.names > wholeNames:
-			units = append(units, unit{c.id, c.alone})
-		default:
-			small += c.alone
+	a := &assignment{groups: p.mu.groups, split: map[uint64]bool{}, loads: make([]int64, shards)}
+	whole := p.mu.cost / int64(shards) / finest
+	dir, cost := uint64(0), int64(0) // a directory, and the cost of its entries so far
+	return a, p.entries(ctx, func(e *planned) error {
+		if e.dir != dir {
+			dir, cost = e.dir, 0
 		}
-	}
-	err := p.entries(ctx, func(e *planned) error {
-		if e.cluster != c.id {
-			finish()
-			c.unit, c.names, c.group, c.alone = unit{id: e.cluster}, 0, 0, 0
+		if cost = addCost(cost, e.cost); cost > whole {
+			a.split[dir] = true // at most finest directories for each shard
 		}
-		c.names++
-		c.alone = addCost(c.alone, e.cost)
+		a.total += float64(e.cost)
 		if e.group != 0 {
-			if c.group != 0 {
-				join(groups, c.group, e.group)
-			}
-			c.group = e.group
+			tree := root(a.groups, e.group)
+			tree.cost = addCost(tree.cost, e.cost)
 		}
 		return nil
-	}, p.addMissing)
-	if err != nil {
-		return nil, err
-	}
-	finish()
-	a.place(units, small)
-	return a, nil
+	})
 }
 
-// addMissing adds a path that only manifests of the source have.
-func (p *Planner) addMissing(m missing) error {
-	if p.opts.Missing != nil && !p.opts.Missing(m.path) {
-		return nil
+// place returns the shard of an entry. The entries come in their order.
+func (a *assignment) place(e *planned) int {
+	if e.dir != a.dir || e.cluster != a.cluster && a.split[e.dir] {
+		a.shard = a.at(e.cost)
 	}
-	p.mu.totals.Missing++
-	key := binary.BigEndian.AppendUint16(nil, uint16(m.list))
-	return p.mu.missing.Add(append(key, m.path...), nil)
+	a.dir, a.cluster = e.dir, e.cluster
+	if e.group == 0 {
+		a.add(a.shard, e.cost)
+		return a.shard
+	}
+	tree := root(a.groups, e.group)
+	if tree.shard < 0 {
+		tree.shard = int32(a.at(tree.cost))
+		a.add(int(tree.shard), tree.cost)
+	}
+	return int(tree.shard)
 }
 
-// groupUnit marks ids of units that are hard link groups.
-const groupUnit = 1 << 63
-
-// place places the large clusters and groups, and reserves space in the shards for the small ones.
-func (a *assignment) place(units []unit, small int64) {
-	for g := 1; g < len(a.groups); g++ {
-		a.groups[g].shard = -1
-		switch {
-		case int(a.groups[g].parent) != g:
-		case a.groups[g].cost > a.finest:
-			units = append(units, unit{groupUnit | uint64(g), a.groups[g].cost})
-		default:
-			small += a.groups[g].cost
-		}
-	}
-	for i, shard := range a.placeLarge(units) {
-		if id := units[i].id; id&groupUnit != 0 {
-			a.groups[id&^groupUnit].shard = int32(shard)
-		} else {
-			a.large[id] = shard
-		}
-	}
-	a.level(small)
+// at returns the shard that contains the middle of the next unit, whose cost is given.
+func (a *assignment) at(cost int64) int {
+	return min(int((a.before+float64(cost)/2)/a.total*float64(len(a.loads))), len(a.loads)-1)
 }
 
-// ofGroup returns the shard of a hard link group.
-func (a *assignment) ofGroup(g uint64) int {
-	r := &a.groups[root(a.groups, g)]
-	if r.shard < 0 {
-		r.shard = int32(a.pour(r.cost))
-	}
-	return int(r.shard)
-}
-
-// ofLarge returns the shard of a cluster if that is known at its first name.
-func (a *assignment) ofLarge(cluster uint64) (shard int, ok bool) {
-	shard, ok = a.large[cluster]
-	if shard < 0 {
-		shard = a.ofGroup(uint64(-shard))
-	}
-	return shard, ok
-}
-
-// distributor passes entries on with their shards. It holds the small entries of a directory
-// until it knows whether they stay together.
-type distributor struct {
-	*assignment
-	yield func(shard int, e *planned) error
-
-	cluster []planned // the names of the current cluster so far
-	held    []planned // clusters of the directory that are not placed
-	cost    int64     // cost of held
-	dir     uint64    // the directory of cluster and held
-	split   bool      // the entries of dir may go to different shards
-}
-
-func (d *distributor) add(e *planned) error {
-	if len(d.cluster) > 0 && d.cluster[0].cluster != e.cluster {
-		if err := d.endCluster(); err != nil {
-			return err
-		}
-	}
-	if d.dir != e.dir {
-		if err := d.endDirectory(); err != nil {
-			return err
-		}
-		d.dir = e.dir
-	}
-	if shard, ok := d.ofLarge(e.cluster); ok {
-		return d.yield(shard, e)
-	}
-	d.cluster = append(d.cluster, *e)
-	return nil
-}
-
-// endCluster places the names of the current cluster, or holds them.
-func (d *distributor) endCluster() error {
-	defer func() { d.cluster = d.cluster[:0] }()
-	var cost int64
-	for i := range d.cluster {
-		cost += d.cluster[i].cost
-		if g := d.cluster[i].group; g != 0 {
-			return d.pass(d.ofGroup(g), d.cluster)
-		}
-	}
-	if !d.split && (d.cost+cost > d.finest || len(d.held)+len(d.cluster) > wholeNames) {
-		d.split = true
-		if err := d.placeHeld(); err != nil {
-			return err
-		}
-	}
-	if d.split {
-		return d.pass(d.pour(cost), d.cluster)
-	}
-	d.held, d.cost = append(d.held, d.cluster...), d.cost+cost
-	return nil
-}
-
-// placeHeld places the clusters of a directory that is split.
-func (d *distributor) placeHeld() error {
-	for first := 0; first < len(d.held); {
-		end, cost := first, int64(0)
-		for end < len(d.held) && d.held[end].cluster == d.held[first].cluster {
-			cost += d.held[end].cost
-			end++
-		}
-		if err := d.pass(d.pour(cost), d.held[first:end]); err != nil {
-			return err
-		}
-		first = end
-	}
-	d.held, d.cost = d.held[:0], 0
-	return nil
-}
-
-// endDirectory places the small entries of a directory that stay together.
-func (d *distributor) endDirectory() error {
-	if len(d.cluster) > 0 {
-		if err := d.endCluster(); err != nil {
-			return err
-		}
-	}
-	held := d.held
-	cost := d.cost
-	d.held, d.cost, d.split = d.held[:0], 0, false
-	if len(held) == 0 {
-		return nil
-	}
-	return d.pass(d.pour(cost), held)
-}
-
-func (d *distributor) pass(shard int, entries []planned) error {
-	for i := range entries {
-		if err := d.yield(shard, &entries[i]); err != nil {
-			return err
-		}
-	}
-	return nil
+func (a *assignment) add(shard int, cost int64) {
+	a.before += float64(cost)
+	a.loads[shard] = addCost(a.loads[shard], cost)
 }

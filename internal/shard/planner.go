@@ -51,16 +51,16 @@ type Planner struct {
 
 	mu struct {
 		sync.Mutex
-		names   *extsort.Sorter // statements about names; see statement
-		links   *extsort.Sorter // names of files with several names
-		dirs    *extsort.Sorter
-		missing *extsort.Sorter
-		linked  int64 // records in links
-		key     []byte
-		value   []byte
-		totals  Totals
-		cost    int64 // nanoseconds
-		err     error // the first one
+		names  *extsort.Sorter // statements about names; see statement
+		links  *extsort.Sorter // names of files with several names
+		dirs   *extsort.Sorter
+		linked int64       // records in links
+		groups []linkGroup // set by groupLinks; groups[n] is the group with number n, counted from 1
+		key    []byte
+		value  []byte
+		totals Totals
+		cost   int64 // of everything, in nanoseconds
+		err    error // the first one
 	}
 }
 
@@ -83,7 +83,6 @@ func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
 	_, _ = rand.Read(random) // it never returns an error
 	p := &Planner{opts: o, plan: dir, id: hex.EncodeToString(random)}
 	p.mu.names, p.mu.links, p.mu.dirs = newSorter(dir, o.memory), newSorter(dir, o.memory/4), newSorter(dir, o.memory/4)
-	p.mu.missing = newSorter(dir, o.memory/4)
 	return p, nil
 }
 
@@ -95,7 +94,7 @@ const maxIndex = 1<<16 - 1
 
 // Close frees what Planner uses.
 func (p *Planner) Close() {
-	for _, s := range [...]*extsort.Sorter{p.mu.names, p.mu.links, p.mu.dirs, p.mu.missing} {
+	for _, s := range [...]*extsort.Sorter{p.mu.names, p.mu.links, p.mu.dirs} {
 		_ = s.Close() // a temporary that is not needed any more
 	}
 }
@@ -104,24 +103,21 @@ func (p *Planner) Close() {
 // the order of their kinds.
 const (
 	aboutDirectory    byte = iota // the directory itself; the name is ""
+	aboutCluster                  // the number of a hard link group that has a name in the cluster; the name is ""
 	aboutSubdirectory             // the name is a directory
 	aboutEntry                    // kind and size
-	aboutGroup                    // the number of its hard link group
 	aboutExpected
 	aboutPrevious
 )
 
 // appendKey appends the key of a statement: directory NUL fold NUL name NUL statement. The sorter
-// therefore returns the names of a directory together, and in it the names with equal folds
-// together.
-func appendKey(dst []byte, path string, about byte) []byte {
-	dir, name := Split(path)
-	dst = append(dst, dir...)
-	dst = append(dst, 0)
-	dst = append(dst, fold(name)...)
-	dst = append(dst, 0)
-	dst = append(dst, name...)
-	return append(dst, 0, about)
+// therefore returns the names of a directory together, and in it the names with equal folds, a
+// cluster, together.
+func appendKey(dst []byte, dir, fold, name string, about byte) []byte {
+	for _, part := range [...]string{dir, fold, name} {
+		dst = append(append(dst, part...), 0)
+	}
+	return append(dst, about)
 }
 
 // Split returns the directory of a path, "" for the root, and the last element.
@@ -139,24 +135,35 @@ func (p *Planner) Add(e Entry, id fsys.ID, links uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.totals.Entries++
-	cost := costOf(e.Kind, e.Size)
-	p.mu.cost = addCost(p.mu.cost, cost)
-	if e.Kind == fsys.Regular {
-		p.mu.totals.Bytes = addCost(p.mu.totals.Bytes, e.Size)
-	}
-	p.mu.value = append(p.mu.value[:0], byte(e.Kind))
-	p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
-	p.addStatement(e.Path, aboutEntry)
 	if links > 1 && p.opts.Links {
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key[:0], id.Dev)
 		p.mu.key = binary.BigEndian.AppendUint64(p.mu.key, id.Ino)
 		p.mu.key = append(p.mu.key, e.Path...)
-		p.mu.value = append(p.mu.value[:0], byte(e.Kind))
-		p.mu.value = binary.AppendUvarint(p.mu.value, uint64(e.Size))
 		p.mu.linked++
-		p.keepError(p.mu.links.Add(p.mu.key, p.mu.value))
+		p.keepError(p.mu.links.Add(p.mu.key, appendKind(nil, e.Kind, e.Size)))
+	} else {
+		p.addEntry(e.Path, e.Kind, e.Size)
 	}
 	return p.mu.err
+}
+
+// addEntry adds the statement about an entry.
+func (p *Planner) addEntry(path string, kind fsys.Kind, size int64) {
+	p.mu.cost = addCost(p.mu.cost, costOf(kind, size))
+	if kind == fsys.Regular {
+		p.mu.totals.Bytes = addCost(p.mu.totals.Bytes, size)
+	}
+	p.mu.value = appendKind(p.mu.value[:0], kind, size)
+	p.addStatement(path, aboutEntry)
+}
+
+func appendKind(dst []byte, kind fsys.Kind, size int64) []byte {
+	return binary.AppendUvarint(append(dst, byte(kind)), uint64(size))
+}
+
+func parseKind(value []byte) (kind fsys.Kind, size int64) {
+	n, _ := binary.Uvarint(value[1:])
+	return fsys.Kind(value[0]), int64(n)
 }
 
 // AddDirectory adds a directory of the source, the root included.
@@ -173,7 +180,8 @@ func (p *Planner) AddDirectory(d Directory) error {
 	}
 	p.mu.value = appendDirectory(p.mu.value[:0], &d)
 	p.keepError(p.mu.dirs.Add(p.mu.key, p.mu.value))
-	p.mu.key = append(append(p.mu.key[:0], d.Path...), 0, 0, 0, aboutDirectory)
+	p.mu.cost = addCost(p.mu.cost, entryCost)
+	p.mu.key = appendKey(p.mu.key[:0], d.Path, "", "", aboutDirectory)
 	p.keepError(p.mu.names.Add(p.mu.key, nil))
 	if d.Path != "" && p.opts.Collides != nil {
 		p.mu.value = p.mu.value[:0]
@@ -215,7 +223,8 @@ func (p *Planner) Previous(path string, l LineDigest) error {
 // addStatement adds a statement with the value p.mu.value. For expected digests and lines, the value
 // becomes a part of the key. Their order then does not depend on the order of the calls.
 func (p *Planner) addStatement(path string, about byte) {
-	p.mu.key = appendKey(p.mu.key[:0], path, about)
+	dir, name := Split(path)
+	p.mu.key = appendKey(p.mu.key[:0], dir, fold(name), name, about)
 	value := p.mu.value
 	if about >= aboutExpected {
 		p.mu.key, value = append(p.mu.key, p.mu.value...), nil
@@ -226,69 +235,65 @@ func (p *Planner) addStatement(path string, about byte) {
 // keepError keeps the first error, which the next call returns.
 func (p *Planner) keepError(err error) { p.mu.err = cmp.Or(p.mu.err, err) }
 
-// groupLinks numbers the hard link groups and adds a statement about the group of each name. A file
-// with only one name in the plan has no group. groups[n] is the group with number n.
-func (p *Planner) groupLinks(ctx context.Context) (groups []linkGroup, err error) {
-	groups = make([]linkGroup, 1, 1+p.mu.linked/2)
+// groupLinks numbers the hard link groups, and adds the statements about their names and clusters. A
+// file with only one name in the plan has no group. The size of a file counts at its first name.
+func (p *Planner) groupLinks(ctx context.Context) error {
+	p.mu.groups = make([]linkGroup, 1, 1+p.mu.linked/2)
 	var file, first []byte // the file of the record before, and its path
-	var names int
-	err = p.mu.links.Each(func(key, value []byte) error {
+	grouped := false       // that file has a group
+	err := p.mu.links.Each(func(key, value []byte) error {
 		const idSize = 16
 		id, path := key[:idSize], key[idSize:]
+		kind, size := parseKind(value)
 		if string(id) != string(file) {
-			file, first, names = append(file[:0], id...), append(first[:0], path...), 1
-			return ctx.Err()
-		}
-		kind := fsys.Kind(value[0])
-		size, _ := binary.Uvarint(value[1:])
-		number := uint64(len(groups))
-		if names++; names == 2 {
-			groups = append(groups, linkGroup{parent: uint32(number), cost: costOf(kind, int64(size))})
-			p.addGroup(string(first), number)
+			file, first, grouped = append(file[:0], id...), append(first[:0], path...), false
 		} else {
-			number--
+			if size = 0; !grouped {
+				grouped = true
+				p.mu.groups = append(p.mu.groups, linkGroup{parent: uint32(len(p.mu.groups)), shard: -1})
+				p.addToGroup(string(first))
+			}
+			p.addToGroup(string(path))
 		}
-		p.addGroup(string(path), number)
-		groups[number].cost = addCost(groups[number].cost, entryCost)
-		p.mu.cost -= costOf(kind, int64(size)) - entryCost
-		if kind == fsys.Regular {
-			p.mu.totals.Bytes -= min(int64(size), p.mu.totals.Bytes)
-		}
-		return p.mu.err
+		p.addEntry(string(path), kind, size)
+		return errors.Join(p.mu.err, ctx.Err())
 	})
-	p.mu.totals.LinkGroups = int64(len(groups) - 1)
-	return groups, err
+	p.mu.totals.LinkGroups = int64(len(p.mu.groups) - 1)
+	return err
 }
 
-// addGroup adds a statement about the group of a name.
-func (p *Planner) addGroup(path string, group uint64) {
-	p.mu.value = binary.AppendUvarint(p.mu.value[:0], group)
-	p.addStatement(path, aboutGroup)
+// addToGroup adds a statement that the last group has a name in the cluster of the path.
+func (p *Planner) addToGroup(path string) {
+	dir, name := Split(path)
+	p.mu.key = appendKey(p.mu.key[:0], dir, fold(name), "", aboutCluster)
+	p.keepError(p.mu.names.Add(p.mu.key, binary.AppendUvarint(nil, uint64(len(p.mu.groups)-1))))
 }
 
-// linkGroup is a hard link group in the forest of groups that share a shard.
+// linkGroup is a hard link group in the forest of groups that share a shard, because they have names in
+// one cluster.
 type linkGroup struct {
 	parent uint32 // itself for the root of a tree
 	shard  int32  // the shard of the whole tree, set only at its root; -1 until the tree is placed
-	cost   int64  // the cost of the whole tree, valid only at its root
+	cost   int64  // the cost of all clusters of the tree, valid only at its root
 }
 
 // root returns the root of a group's tree.
-func root(groups []linkGroup, g uint64) uint64 {
+func root(groups []linkGroup, g uint64) *linkGroup {
 	for uint64(groups[g].parent) != g {
 		groups[g].parent = groups[groups[g].parent].parent
 		g = uint64(groups[g].parent)
 	}
-	return g
+	return &groups[g]
 }
 
 // join puts two groups into one tree.
 func join(groups []linkGroup, a, b uint64) {
-	a, b = root(groups, a), root(groups, b)
-	if a == b {
-		return
+	x, y := root(groups, a), root(groups, b)
+	if x.parent > y.parent {
+		x, y = y, x
 	}
-	low, high := min(a, b), max(a, b)
-	groups[high].parent = uint32(low)
-	groups[low].cost = addCost(groups[low].cost, groups[high].cost)
+	if x != y {
+		x.cost = addCost(x.cost, y.cost)
+		y.parent = x.parent
+	}
 }

@@ -23,15 +23,14 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 		return nil, p.mu.err
 	}
 	plan := p.newPlan()
-	groups, err := p.groupLinks(ctx)
-	if err != nil {
+	if err := p.groupLinks(ctx); err != nil {
 		return nil, err
 	}
 	_ = p.mu.links.Close() // a temporary that is not needed any more
 	if err := p.mu.names.Seal(); err != nil {
 		return nil, err
 	}
-	a, err := p.assign(ctx, groups)
+	a, err := p.assign(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -83,62 +82,87 @@ func (p *Planner) writeFile(dir *fsys.Dir, name string, fill func(*textFile) err
 // writeShards writes the lists of all shards.
 func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
 	files := make([]File, len(a.loads))
+	in := make([]uint64, len(files))          // the directory of each shard's last entry
 	lists := newSorter(p.plan, p.opts.memory) // lines by shard and sequence
 	defer lists.Close()                       //nolint:errcheck // a temporary that is not needed any more
-	counted := make([]bool, len(a.groups)+1)  // groups whose bytes are counted
-	in := make([]uint64, len(files))          // the directory of each shard's last entry
 	var key, value []byte
-	add := func(shard int, dir, sequence uint64) error {
+	sequence := uint64(0)
+	add := func(shard int, e *Entry) error {
+		sequence++
 		key = binary.BigEndian.AppendUint32(key[:0], uint32(shard))
-		key = binary.BigEndian.AppendUint64(key, dir)
 		key = binary.BigEndian.AppendUint64(key, sequence)
+		value = appendEntry(value[:0], e)
 		return lists.Add(key, value)
 	}
-	d := &distributor{assignment: a, yield: func(shard int, e *planned) error {
-		f := &files[shard]
-		if e.Kind == fsys.Regular {
-			f.Files++
-			if !counted[e.group] {
-				f.Bytes = addCost(f.Bytes, e.Size)
-				counted[e.group] = e.group != 0
-			}
+	var last planned
+	err := p.entries(ctx, func(e *planned) error {
+		if p.opts.Collides != nil {
+			last = p.compareNames(last, e)
 		}
-		if e.Kind == fsys.Directory {
-			value = appendEntry(value[:0], &e.Entry)
-			return add(shard, e.dir, 0)
+		switch {
+		case e.Missing:
+			return p.addMissing(lists, e)
+		case e.Kind == fsys.Unknown:
+			return nil
 		}
-		f.Entries++
-		if in[shard] != e.dir { // the first entry of its directory in this shard; directories are numbered from 1
+		shard := a.place(e)
+		if in[shard] != e.dir { // directories are numbered from 1
 			in[shard] = e.dir
 			dir, _ := Split(e.Path)
-			value = appendEntry(value[:0], &Entry{Path: dir, Kind: fsys.Directory})
-			if err := add(shard, e.dir, 0); err != nil {
+			if e.Kind == fsys.Directory {
+				dir = e.Path
+			}
+			if err := add(shard, &Entry{Path: dir, Kind: fsys.Directory}); err != nil {
 				return err
 			}
 		}
-		value = appendEntry(value[:0], &e.Entry)
-		return add(shard, e.dir, e.sequence)
-	}}
-	if err := p.entries(ctx, d.add, nil); err != nil {
-		return nil, err
-	}
-	if err := d.endDirectory(); err != nil {
-		return nil, err
-	}
-	_ = p.mu.names.Close() // a temporary that is not needed any more
-	var sequence uint64
-	err := p.mu.missing.Each(func(key, _ []byte) error { // the first task reports all of them
-		sequence++
-		value = appendMissing(value[:0], int(binary.BigEndian.Uint16(key)), string(key[2:]))
-		return add(0, math.MaxUint64, sequence)
+		if e.Kind == fsys.Directory {
+			return nil
+		}
+		f := &files[shard]
+		f.Entries++
+		if e.Kind == fsys.Regular {
+			f.Files++
+			f.Bytes = addCost(f.Bytes, e.Size)
+		}
+		return add(shard, &e.Entry)
 	})
 	if err != nil {
 		return nil, err
 	}
+	_ = p.mu.names.Close() // a temporary that is not needed any more
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
 	return files, p.writeLists(ctx, files, lists)
+}
+
+// compareNames reports a directory whose name is equal, after folding, to the name before it. It
+// returns the name that the next one is compared with.
+func (p *Planner) compareNames(last planned, e *planned) planned {
+	switch {
+	case !e.subdir && (e.Missing || e.Kind == fsys.Directory):
+		return last
+	case last.cluster != e.cluster:
+	case e.subdir:
+		p.opts.Collides(e.Path, last.Path)
+	case last.subdir:
+		p.opts.Collides(last.Path, e.Path)
+	}
+	return *e
+}
+
+// addMissing adds a path that only manifests of the source have to the end of the first list: its task
+// reports all of them.
+func (p *Planner) addMissing(lists *extsort.Sorter, e *planned) error {
+	if p.opts.Missing != nil && !p.opts.Missing(e.Path) {
+		return nil
+	}
+	p.mu.totals.Missing++
+	list := e.Expected[0].List
+	key := binary.BigEndian.AppendUint64(make([]byte, 4), math.MaxUint64)
+	key = binary.BigEndian.AppendUint16(key, uint16(list))
+	return lists.Add(append(key, e.Path...), appendMissing(nil, list, e.Path))
 }
 
 // writeLists writes the lists, whose lines are sorted, and makes the directories of the attempts.
