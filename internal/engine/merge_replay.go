@@ -53,11 +53,8 @@ func (m *merging) replayShard(r *run, f *shard.Finished) error {
 			r.report(e)
 			return r.ctx.Err()
 		},
-		Line: func(target int, l *shard.Line) error {
-			r.targets[target].records.Account(record.Outcome{
-				Path: l.Path, Digests: l.Digests, Size: l.Size, Mtime: l.Mtime, Dropped: l.Dropped, Below: l.Below,
-				Created: l.Created, Replaced: l.Replaced, Failed: l.Failed, Resumed: l.Resumed,
-			})
+		Line: func(target int, o *record.Outcome) error {
+			r.targets[target].records.Account(*o)
 			return r.ctx.Err()
 		},
 	})

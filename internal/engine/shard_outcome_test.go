@@ -14,6 +14,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
 )
@@ -56,7 +57,7 @@ func TestATaskComparesWithTheManifestsOfTheSource(t *testing.T) {
 	}
 	lines := c.lines(0)
 	require.Len(t, lines, 3)
-	assert.Equal(t, shard.Line{Path: "bad", Size: lines[0].Size, Mtime: longAgo.Unix(), Failed: true}, lines[0])
+	assert.Equal(t, record.Outcome{Path: "bad", Size: lines[0].Size, Mtime: longAgo.Unix(), Failed: true}, lines[0])
 	assert.Equal(t, []string{"d/other", "good"}, []string{lines[1].Path, lines[2].Path})
 }
 

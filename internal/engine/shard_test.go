@@ -19,6 +19,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/metadata"
+	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/shard"
 	"github.com/seed65876f4f/sealift/internal/treetest"
@@ -149,21 +150,21 @@ func (c *plannedCopy) runAll() {
 }
 
 // lines merges the parts of a destination.
-func (c *plannedCopy) lines(target int) (lines []shard.Line) {
+func (c *plannedCopy) lines(target int) (lines []record.Outcome) {
 	c.Helper()
 	s := c.store(nil)
 	for i := range c.shards {
 		state, err := s.Status(i)
 		require.NoError(c, err)
 		require.NotNil(c, state.Finished, "shard %d is not finished", i)
-		require.NoError(c, s.Part(state.Finished, shard.PartReader{Line: func(at int, l *shard.Line) error {
+		require.NoError(c, s.Part(state.Finished, shard.PartReader{Line: func(at int, l *record.Outcome) error {
 			if at == target {
 				lines = append(lines, *l)
 			}
 			return nil
 		}}))
 	}
-	slices.SortFunc(lines, func(a, b shard.Line) int { return strings.Compare(a.Path, b.Path) })
+	slices.SortStableFunc(lines, func(a, b record.Outcome) int { return strings.Compare(a.Path, b.Path) })
 	return lines
 }
 

@@ -205,7 +205,7 @@ func (k *task) openTarget(r *run, t *target) (err error) {
 	if err := t.Probe(&r.opening); err != nil {
 		return err
 	}
-	if t.records, err = record.Open(&record.Destination{Hashes: r.opts.Hashes}, partRecorder{part: k.part, target: t.Index}); err != nil {
+	if t.records, err = record.Open(&record.Destination{Hashes: r.opts.Hashes, ReadsBack: r.opts.Verify != VerifyOff, Spill: t.NewSpill}, partRecorder{part: k.part, target: t.Index}); err != nil {
 		return err
 	}
 	return t.openBackup(r)
@@ -453,7 +453,10 @@ type partRecorder struct {
 }
 
 // Open implements record.Recorder.
-func (p partRecorder) Open(*record.Destination) (record.Book, error) {
+func (p partRecorder) Open(d *record.Destination) (record.Book, error) {
+	if !d.ReadsBack { // the part has the files
+		d.Files = nil
+	}
 	return partBook{part: p.part, target: p.target}, nil
 }
 
@@ -469,21 +472,8 @@ func (b partBook) Account(o record.Outcome) error {
 	if o.Path == "" {
 		return nil
 	}
-	return b.part.PutLine(b.target, shard.Line{
-		Path: o.Path, Digests: o.Digests, Size: o.Size, Mtime: o.Mtime, Dropped: o.Dropped, Below: o.Below,
-		Created: o.Created, Replaced: o.Replaced, Failed: o.Failed, Resumed: o.Resumed,
-	})
+	return b.part.PutLine(b.target, o)
 }
 
 // Finish implements record.Book.
 func (partBook) Finish(record.End) ([]record.Written, error) { return nil, nil }
-
-// Each implements record.Lister.
-func (b partBook) Each(yield func(file string, digests hash.Digests) error) error {
-	return b.part.Each(b.target, func(l *shard.Line) error {
-		if l.Digests == nil {
-			return nil
-		}
-		return yield(l.Path, l.Digests)
-	})
-}

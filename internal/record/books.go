@@ -34,9 +34,6 @@ func Open(d *Destination, recorders ...Recorder) (b Books, err error) {
 		}
 		b.books = append(b.books, book)
 	}
-	if Of[Lister](&b) != nil {
-		d.Files = nil
-	}
 	return b, nil
 }
 
@@ -129,12 +126,6 @@ func (b *Books) Fail(err error) { b.err = cmp.Or(b.err, err) }
 // Err returns the first error of Fail or of recording.
 func (b *Books) Err() error { return b.err }
 
-// Lister is a Book that keeps the files of a run in place of Files.
-type Lister interface {
-	// Each calls yield for the files that have digests, in the order of the manifests.
-	Each(yield func(file string, digests hash.Digests) error) error
-}
-
 // Of returns the first book of a type, or the zero value.
 func Of[T any](b *Books) (found T) {
 	for _, book := range b.books {
@@ -165,12 +156,7 @@ func (b *Books) Lines() iter.Seq2[string, hash.Digests] {
 			}
 			return nil
 		}
-		var err error
-		if l := Of[Lister](b); l != nil {
-			err = l.Each(add)
-		} else {
-			err = b.dest.Files.Each(func(e manifest.Entry) error { return add(e.Path, e.Digests) })
-		}
+		err := b.dest.Files.Each(func(e manifest.Entry) error { return add(e.Path, e.Digests) })
 		if !errors.Is(err, enough) {
 			b.Fail(err)
 		}

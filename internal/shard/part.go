@@ -12,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 // The part of an attempt has what the merge needs of it:
@@ -22,75 +23,46 @@ import (
 //
 // Entries come last.
 
-// Line is the outcome of one entry at one destination. The merge writes the manifest from lines.
-type Line struct {
-	Path    string
-	Digests hash.Digests // one for each of Options.Hashes; nil if none are known
-	Size    int64        // bytes of the file that has Digests
-	Mtime   int64        // modification time of that file, in seconds since 1970
-
-	Created, Replaced bool // the attempt has created or replaced the entry
-	Failed            bool // the task reported a failure of the entry
-	Resumed           bool // an earlier attempt has copied it, or found it equal
-	// Dropped: no manifest may list the path, even if an earlier manifest does.
-	Dropped bool
-	// Below: Path is a directory, and no manifest may keep lines of earlier manifests for paths
-	// below it.
-	Below bool
-}
-
-// flags are the letters of a line, in the order of bits. The first one is always there.
+// lineFlags are the letters of the flags of a line, in the order of flagsOf.
 const lineFlags = "crfudb"
 
-func (l *Line) bits() [len(lineFlags)]*bool {
-	return [...]*bool{&l.Created, &l.Replaced, &l.Failed, &l.Resumed, &l.Dropped, &l.Below}
+func flagsOf(o *record.Outcome) [len(lineFlags)]*bool {
+	return [...]*bool{&o.Created, &o.Replaced, &o.Failed, &o.Resumed, &o.Dropped, &o.Below}
 }
 
-// add merges next, a later line for the same path, into l.
-func (l *Line) add(next *Line) {
-	bits, more := l.bits(), next.bits()
-	for i := range bits {
-		*bits[i] = *bits[i] || *more[i]
-	}
-	if next.Digests != nil {
-		l.Digests, l.Size, l.Mtime = next.Digests, next.Size, next.Mtime
-	}
-	if l.Dropped {
-		l.Digests = nil
-	}
-}
-
-func (l *Line) append(dst []byte, target int) []byte {
+// appendOutcome appends the line of an entry. Its first word is never empty.
+func appendOutcome(dst []byte, target int, o *record.Outcome) []byte {
 	flags := "-"
-	for i, bit := range l.bits() {
-		if *bit {
+	for i, set := range flagsOf(o) {
+		if *set {
 			flags += lineFlags[i : i+1]
 		}
 	}
-	return appendLine(dst, flags, strconv.Itoa(target), strconv.FormatInt(l.Size, 10), strconv.FormatInt(l.Mtime, 10), string(l.Digests.AppendHex(nil)), l.Path)
+	return appendLine(dst, flags, strconv.Itoa(target), strconv.FormatInt(o.Size, 10), strconv.FormatInt(o.Mtime, 10), string(o.Digests.AppendHex(nil)), o.Path)
 }
 
-// parse reads a line after its first word, the flags. It returns the destination.
-func (l *Line) parse(f *fields, flags string, targets int, hashes []hash.Algorithm) (target int) {
-	for i, bit := range l.bits() {
-		*bit = strings.IndexByte(flags, lineFlags[i]) > 0
+// parseOutcome reads the line of an entry after its first word, the flags.
+func parseOutcome(f *fields, flags string, targets int, hashes []hash.Algorithm) (target int, o *record.Outcome) {
+	o = &record.Outcome{}
+	for i, set := range flagsOf(o) {
+		*set = strings.IndexByte(flags, lineFlags[i]) > 0
 	}
 	target = f.number(targets)
-	l.Size, l.Mtime = f.integer(), f.integer()
+	o.Size, o.Mtime = f.integer(), f.integer()
 	if word := f.word(); word != "-" {
 		digests := strings.Split(word, ",")
 		if len(digests) != len(hashes) {
 			f.err = errField
-			return target
+			return target, o
 		}
 		for i, a := range hashes {
-			l.Digests = append(l.Digests, f.digest(digests[i], a.Size()))
+			o.Digests = append(o.Digests, f.digest(digests[i], a.Size()))
 		}
 	}
-	if l.Path = f.path(); !strings.HasPrefix(flags, "-") || l.Path == "" || l.Size < 0 {
+	if o.Path = f.path(); !strings.HasPrefix(flags, "-") || o.Path == "" || o.Size < 0 {
 		f.err = errField
 	}
-	return target
+	return target, o
 }
 
 // Outcome is a failure, a mismatch, a conflict or a warning of an attempt.
@@ -198,52 +170,21 @@ func (w *PartWriter) put(text []byte) error {
 	return err
 }
 
-// PutLine adds a line for a destination. Several lines for one path, in any order, become one line. It
-// has the flags of all of them and the digests of the last one. If one of them is Dropped, it has none.
-func (w *PartWriter) PutLine(target int, l Line) error {
+// PutLine adds the outcome of an entry at a destination. The part has several of them for one path in the
+// order of the calls.
+func (w *PartWriter) PutLine(target int, o record.Outcome) error {
 	hashes := w.attempt.store.Plan.Options.Hashes
-	if !IsPath(l.Path) || l.Size < 0 || len(l.Digests) != 0 && len(l.Digests) != len(hashes) {
-		return fmt.Errorf("%.100q cannot be listed", l.Path)
+	if !IsPath(o.Path) || o.Size < 0 || len(o.Digests) != 0 && len(o.Digests) != len(hashes) {
+		return fmt.Errorf("%.100q cannot be listed", o.Path)
 	}
-	if l.Dropped {
-		l.Digests = nil
-	}
-	w.text = l.append(w.text[:0], target)
-	return w.lines[target].Add([]byte(l.Path), w.text)
+	w.text = appendOutcome(w.text[:0], target, &o)
+	return w.lines[target].Add([]byte(o.Path), w.text)
 }
 
 // Forget removes the lines for a destination that was dropped: nothing is known of its files.
 func (w *PartWriter) Forget(target int) {
 	_ = w.lines[target].Close()
 	w.lines[target] = newSorter(w.attempt.Dir, partMemory)
-}
-
-// Each calls yield for the lines of a destination in manifest order. The line is valid during the
-// call. PutLine may be called afterwards, and the next Each then includes the new lines.
-func (w *PartWriter) Each(target int, yield func(*Line) error) error {
-	var last *Line
-	plan := w.attempt.store.Plan
-	err := w.lines[target].Each(func(_, value []byte) error {
-		l, f := &Line{}, fields{rest: string(value[:len(value)-1])}
-		if l.parse(&f, f.word(), len(plan.Targets), plan.Options.Hashes); f.err != nil {
-			return errors.Join(errRecord, f.err)
-		}
-		if last != nil && last.Path == l.Path {
-			last.add(l)
-			return nil
-		}
-		if last != nil {
-			if err := yield(last); err != nil {
-				return err
-			}
-		}
-		last = l
-		return nil
-	})
-	if err == nil && last != nil {
-		err = yield(last)
-	}
-	return err
 }
 
 // Finish writes the part, whose content is then durable, and describes it in the record. The name
@@ -260,10 +201,9 @@ func (w *PartWriter) Finish(f *Finished) error {
 	if _, err := io.CopyBuffer(part, io.NewSectionReader(w.file, 0, w.size), make([]byte, fileBuffer)); err != nil {
 		return err
 	}
-	for target := range w.lines {
-		err := w.Each(target, func(l *Line) error {
-			w.text = l.append(w.text[:0], target)
-			_, err := part.Write(w.text)
+	for _, sorted := range w.lines {
+		err := sorted.Each(func(_, line []byte) error {
+			_, err := part.Write(line)
 			return err
 		})
 		if err != nil {
@@ -278,7 +218,7 @@ func (w *PartWriter) Finish(f *Finished) error {
 type PartReader struct {
 	Outcome func(*Outcome) error
 	Dir     func(*Made) error
-	Line    func(target int, l *Line) error
+	Line    func(target int, o *record.Outcome) error // several of one path come in their order
 }
 
 // Part reads the part that a record names.
@@ -338,12 +278,11 @@ func (s *Store) pass(l *lines, word string, f *Finished, r PartReader) error {
 		}
 		return r.Dir(m)
 	case word != "outcome" && word != "dir" && r.Line != nil:
-		line := &Line{}
-		target := line.parse(&l.fields, word, targets, s.Plan.Options.Hashes)
+		target, o := parseOutcome(&l.fields, word, targets, s.Plan.Options.Hashes)
 		if l.err != nil {
 			return l.check()
 		}
-		return r.Line(target, line)
+		return r.Line(target, o)
 	}
 	return nil
 }

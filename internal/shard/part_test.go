@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
+	"github.com/seed65876f4f/sealift/internal/record"
 )
 
 func md5(fill byte) hash.Digests {
@@ -29,7 +30,7 @@ func beginOne(t testing.TB, nodes ...node) (*Store, *Attempt, *PartWriter) {
 }
 
 // finish finishes the shard, and returns what its part has.
-func finish(t testing.TB, s *Store, a *Attempt, w *PartWriter) (outcomes []Outcome, dirs []Made, lines []Line) {
+func finish(t testing.TB, s *Store, a *Attempt, w *PartWriter) (outcomes []Outcome, dirs []Made, lines []record.Outcome) {
 	var f Finished
 	require.NoError(t, w.Finish(&f))
 	require.NoError(t, a.Finish(f))
@@ -38,38 +39,33 @@ func finish(t testing.TB, s *Store, a *Attempt, w *PartWriter) (outcomes []Outco
 	require.NoError(t, s.Part(state.Finished, PartReader{
 		Outcome: func(o *Outcome) error { outcomes = append(outcomes, *o); return nil },
 		Dir:     func(m *Made) error { dirs = append(dirs, *m); return nil },
-		Line:    func(_ int, l *Line) error { lines = append(lines, *l); return nil },
+		Line:    func(_ int, o *record.Outcome) error { lines = append(lines, *o); return nil },
 	}))
 	return outcomes, dirs, lines
 }
 
-func TestLinesAreSortedAndJoined(t *testing.T) {
+func TestLinesAreSorted(t *testing.T) {
 	for _, memory := range []int{1, partMemory} { // spilled, and in memory
 		s, a, w := beginOne(t, file("a", 1))
 		w.lines[0] = newSorter(a.Dir, memory)
-		put := func(l Line) { require.NoError(t, w.PutLine(0, l)) }
-		put(Line{Path: "sub/\xff\n\\ x", Digests: md5('1'), Size: 5, Mtime: -1, Replaced: true})
-		put(Line{Path: "b", Failed: true})
-		put(Line{Path: "b", Dropped: true})
-		put(Line{Path: "bad", Digests: md5('2'), Size: 1, Created: true})
-		put(Line{Path: "a", Digests: md5('3'), Size: 1, Resumed: true})
-		put(Line{Path: "sub", Below: true})
-		require.NoError(t, w.Each(0, func(*Line) error { return nil }))
-		put(Line{Path: "bad", Dropped: true}) // after the lines were read back
-		_, _, lines := finish(t, s, a, w)
-		assert.Equal(t, []Line{
-			{Path: "a", Digests: md5('3'), Size: 1, Resumed: true},
-			{Path: "b", Failed: true, Dropped: true},
-			{Path: "bad", Size: 1, Created: true, Dropped: true},
-			{Path: "sub", Below: true},
+		put := []record.Outcome{
 			{Path: "sub/\xff\n\\ x", Digests: md5('1'), Size: 5, Mtime: -1, Replaced: true},
-		}, lines)
+			{Path: "bad", Digests: md5('2'), Size: 1, Created: true},
+			{Path: "a", Digests: md5('3'), Size: 1, Resumed: true},
+			{Path: "sub", Below: true},
+			{Path: "bad", Failed: true, Dropped: true},
+		}
+		for _, o := range put {
+			require.NoError(t, w.PutLine(0, o))
+		}
+		_, _, lines := finish(t, s, a, w)
+		assert.Equal(t, []record.Outcome{put[2], put[1], put[4], put[3], put[0]}, lines)
 	}
 }
 
 func TestALineThatCannotBeIsRefused(t *testing.T) {
 	_, _, w := beginOne(t, file("a", 1))
-	for _, l := range []Line{{}, {Path: "../x"}, {Path: "a", Size: -1}, {Path: "a", Digests: append(md5('1'), md5('2')...)}} {
+	for _, l := range []record.Outcome{{}, {Path: "../x"}, {Path: "a", Size: -1}, {Path: "a", Digests: append(md5('1'), md5('2')...)}} {
 		require.Error(t, w.PutLine(0, l), "%+v", l)
 	}
 }
@@ -77,7 +73,7 @@ func TestALineThatCannotBeIsRefused(t *testing.T) {
 // A part is text that another process can write.
 func TestMalformedPartsAreRefused(t *testing.T) {
 	digest := strings.Repeat("ab", 16)
-	ignore := PartReader{Outcome: func(*Outcome) error { return nil }, Dir: func(*Made) error { return nil }, Line: func(int, *Line) error { return nil }}
+	ignore := PartReader{Outcome: func(*Outcome) error { return nil }, Dir: func(*Made) error { return nil }, Line: func(int, *record.Outcome) error { return nil }}
 	read := func(text string) error {
 		s, a, w := beginOne(t, file("a", 1))
 		require.NoError(t, w.put([]byte(text)))
@@ -100,7 +96,7 @@ func TestMalformedPartsAreRefused(t *testing.T) {
 
 func TestAChangedPartIsRefused(t *testing.T) {
 	s, a, w := beginOne(t, file("a", 1))
-	require.NoError(t, w.PutLine(0, Line{Path: "a"}))
+	require.NoError(t, w.PutLine(0, record.Outcome{Path: "a"}))
 	finish(t, s, a, w)
 	state, err := s.Status(0)
 	require.NoError(t, err)
