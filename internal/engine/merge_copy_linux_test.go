@@ -249,7 +249,10 @@ func TestASplitCopyIsAsOneCopy(t *testing.T) {
 			"wide":  treetest.Directory(treetest.Dir{}, treetest.Mtime(before)), // which is up to date
 		}},
 		"an earlier manifest": {earlier: true},
-		"verify":              {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
+		"a manifest of others": {old: treetest.Dir{
+			"B": treetest.File("old", treetest.Mtime(longAgo)), "b.sha256": treetest.File(sha("old") + "  B\n"),
+		}},
+		"verify": {targets: twice, change: func(c *mergeCase) { c.opts.Verify = VerifyFull }},
 		"filters": {change: func(c *mergeCase) {
 			c.opts.Filter = &filter.List{}
 			require.NoError(c, c.opts.Filter.Exclude("big"))

@@ -23,11 +23,12 @@ import (
 //
 // Entries come last.
 
-// lineFlags are the letters of the flags of a line, in the order of flagsOf.
-const lineFlags = "crfudb"
+// lineFlags are the letters of the flags of a line, in the order of flagsOf. Records that a plan cannot
+// have use the other ones.
+const lineFlags = "crdb"
 
 func flagsOf(o *record.Outcome) [len(lineFlags)]*bool {
-	return [...]*bool{&o.Created, &o.Replaced, &o.Failed, &o.Resumed, &o.Dropped, &o.Below}
+	return [...]*bool{&o.Created, &o.Replaced, &o.Dropped, &o.Below}
 }
 
 // appendOutcome appends the line of an entry. Its first word is never empty.

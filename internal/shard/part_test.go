@@ -51,9 +51,9 @@ func TestLinesAreSorted(t *testing.T) {
 		put := []record.Outcome{
 			{Path: "sub/\xff\n\\ x", Digests: md5('1'), Size: 5, Mtime: -1, Replaced: true},
 			{Path: "bad", Digests: md5('2'), Size: 1, Created: true},
-			{Path: "a", Digests: md5('3'), Size: 1, Resumed: true},
+			{Path: "a", Digests: md5('3'), Size: 1},
 			{Path: "sub", Below: true},
-			{Path: "bad", Failed: true, Dropped: true},
+			{Path: "bad", Dropped: true},
 		}
 		for _, o := range put {
 			require.NoError(t, w.PutLine(0, o))
@@ -84,7 +84,7 @@ func TestMalformedPartsAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		return s.Part(state.Finished, ignore)
 	}
-	require.NoError(t, read("-cu 0 3 -4 "+digest+" a b\ndir 0 1 7 d\noutcome {}\n"))
+	require.NoError(t, read("-cd 0 3 -4 "+digest+" a b\ndir 0 1 7 d\noutcome {}\n"))
 	for _, text := range []string{
 		"x 0 0 0 - a\n", "- 1 0 0 - a\n", "- 0 -1 0 - a\n", "- 0 0 x - a\n", "- 0 0 0 abc - a\n", "- 0 0 0 " + digest + "," + digest + " a\n",
 		"- 0 0 0 - ../a\n", "- 0 0 0 - /a\n", "- 0 0 0 - \n", "- 0 0 a\n", " 0 0 0 - a\n", "dir 1 0 7 d\n", "dir 0 0 -7 d\n", "dir 0 0 7 ../d\n",
