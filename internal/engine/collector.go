@@ -3,14 +3,12 @@ package engine
 import (
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/fsys"
-	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/journal"
 	"github.com/seed65876f4f/sealift/internal/lookup"
 	"github.com/seed65876f4f/sealift/internal/policy"
@@ -40,23 +38,11 @@ type collector struct {
 	at       []collected
 }
 
-// collected is what the collector counts at one destination.
+// collected is what the collector knows about one destination.
 type collected struct {
-	Counts
-	Copied
-	conflicts   int64 // entries left alone by the policy
-	failures    int64 // failures and mismatches that concern this destination alone, and its loss
-	present     int64 // regular files that exist there
-	conflicting int64 // regular files that are conflicts
-	ignored     int64 // files of present that the destination's history leaves out
-	toVerify    amount
-	written     lookup.Set   // paths of the files that this run created or replaced; only for verifying
-	digests     hash.Digests // digests of the file, in a copy of a single file
-
-	verified int64 // files read back and found equal
-	cached   int64 // files of verified that perhaps came from memory
-
-	flushed, readBack time.Duration // for TargetSummary
+	TargetSummary // which summarize completes
+	toVerify      amount
+	written       lookup.Set // paths of the files that this run created or replaced; only for verifying
 }
 
 // message is what goroutines send to the collector. Only one field is set.
@@ -181,9 +167,9 @@ func (c *collector) count(e event.Event) {
 		switch {
 		case t.Given != e.Target || e.Kind == event.Warning:
 		case e.Kind == event.Conflict:
-			at.conflicts++
+			at.Conflicts++
 		default:
-			at.failures++
+			at.Failures++
 		}
 	}
 	switch e.Kind {
@@ -318,19 +304,19 @@ func (c *collector) countPresent(f *result) {
 		case outNothing:
 			continue
 		case outConflict:
-			at.conflicting++
+			at.Left++
 		default:
-			at.present++
+			at.Present++
 			t.target.Space.Present.Add(f.size)
 			if t.ignored {
-				at.ignored++
+				at.Ignored++
 			}
 		}
 		if t.done == outCreated {
 			t.target.Space.Created.Add(f.size)
 		}
 		if c.single {
-			at.digests = t.Digests
+			at.Digests = t.Digests
 		}
 	}
 }

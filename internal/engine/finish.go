@@ -43,7 +43,7 @@ func (r *run) finish() (stopped bool) {
 			r.activity.At(t.Place())
 			if t.FlushEnd(r.opts.Verify == VerifyOff, r.stopped) { // reading back takes long, and may be interrupted
 				durable = append(durable, t)
-				r.collector.at[t.Index].flushed = time.Since(r.started)
+				r.collector.at[t.Index].Flushed = time.Since(r.started)
 			}
 		}
 	}
@@ -66,7 +66,7 @@ func (r *run) finish() (stopped bool) {
 	r.collector.summary.Total, r.collector.summary.LeftOut = r.collector.total(r.ctx.Err() != nil), r.leftOut.Load()
 	for _, t := range r.targets {
 		r.activity.At(t.Place())
-		s := t.summarize(&r.collector.at[t.Index])
+		s := t.summarize(r.collector.at[t.Index].TargetSummary)
 		switch {
 		case stopped:
 			if r.outer.Err() == nil { // the run has stopped itself, at a failure

@@ -133,6 +133,6 @@ func (r *completer) endOf(t *target) record.End {
 	undone := r.collector.undone
 	return record.End{
 		Complete:  undone != nil && undone[t.Index].Complete() && !t.Dropped() && !t.FileSystems.Failed.Load(),
-		Conflicts: r.collector.at[t.Index].conflicts,
+		Conflicts: r.collector.at[t.Index].Conflicts,
 	}
 }

@@ -181,20 +181,9 @@ type TargetSummary struct {
 	PartialFiles, PartialBytes int64 // large files of which the beginning is kept for the next run, and the length of these parts
 }
 
-// summarize returns the summary of the destination, without its manifests. The caller may use the
-// data of the collector.
-func (t *target) summarize(at *collected) TargetSummary {
-	s := TargetSummary{
-		DestinationCounts: DestinationCounts{Counts: at.Counts, Copied: at.Copied, Present: at.present, Ignored: at.ignored, Verified: at.verified, Cached: at.cached, Conflicts: at.conflicts, Failures: at.failures},
-		Path:              t.Given,
-		Created:           t.Created,
-		Left:              at.conflicting,
-		Flushed:           at.flushed,
-		ReadBack:          at.readBack,
-		ReadBytes:         t.Progress.ReadBack.Bytes.Load(),
-		Digests:           at.digests,
-	}
-	s.Lost = t.Lost()
+// summarize completes what the collector has counted at the destination. It sets no manifests.
+func (t *target) summarize(s TargetSummary) TargetSummary {
+	s.Path, s.Created, s.Lost, s.ReadBytes = t.Given, t.Created, t.Lost(), t.Progress.ReadBack.Bytes.Load()
 	if t.Backups != nil {
 		s.BackupDir, s.BackedUp = t.Backups.Shown, t.Backups.Kept.Load()
 	}

@@ -44,14 +44,14 @@ func (c *ShardResult) addTo(r *run) {
 	for i, from := range c.Targets[:min(len(c.Targets), len(r.targets))] {
 		to := &r.collector.at[i]
 		to.Counts.plus(from.Counts)
-		to.Files += from.Copied.Files
-		to.Bytes = counters.Plus(to.Bytes, from.Copied.Bytes)
-		to.ResumedFiles += from.Copied.ResumedFiles
-		to.ResumedBytes = counters.Plus(to.ResumedBytes, from.Copied.ResumedBytes)
-		to.present += from.Present
-		to.conflicting += from.Left
-		to.verified += from.Verified
-		to.cached += from.Cached
+		to.Copied.Files += from.Copied.Files
+		to.Copied.Bytes = counters.Plus(to.Copied.Bytes, from.Copied.Bytes)
+		to.Copied.ResumedFiles += from.Copied.ResumedFiles
+		to.Copied.ResumedBytes = counters.Plus(to.Copied.ResumedBytes, from.Copied.ResumedBytes)
+		to.Present += from.Present
+		to.Left += from.Left
+		to.Verified += from.Verified
+		to.Cached += from.Cached
 		if backup := r.targets[i].Backups; backup != nil {
 			backup.Kept.Add(from.BackedUp)
 		}

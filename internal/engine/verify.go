@@ -73,8 +73,8 @@ func (r *completer) verify(targets []*target) {
 	for i, t := range listing {
 		res := results[i]
 		at := &r.collector.at[t.Index]
-		at.verified, at.cached, at.readBack = res.Good, res.Cached, res.Elapsed
-		at.present -= int64(len(res.Bad))
+		at.Verified, at.Cached, at.ReadBack = res.Good, res.Cached, res.Elapsed
+		at.Present -= int64(len(res.Bad))
 		for _, path := range res.Bad {
 			t.records.Account(record.Outcome{Path: path, Dropped: true})
 		}
