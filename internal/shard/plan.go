@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
@@ -120,55 +119,22 @@ type File struct {
 	SHA256  string `json:"sha256"`
 }
 
-// Text is a path or pattern. In JSON, bytes that are not UTF-8 are written as \xHH, and a
-// backslash as \\.
+// Text is a path or pattern. In JSON it has the escapes of a Go string: bytes that are not UTF-8 are
+// written as \xHH, for instance, and a backslash as \\.
 type Text string
 
 // MarshalText implements encoding.TextMarshaler.
 func (t Text) MarshalText() ([]byte, error) {
-	var out []byte
-	for rest := string(t); rest != ""; {
-		r, size := utf8.DecodeRuneInString(rest)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			out = fmt.Appendf(out, `\x%02x`, rest[0])
-		case r == '\\':
-			out = append(out, `\\`...)
-		default:
-			out = append(out, rest[:size]...)
-		}
-		rest = rest[size:]
-	}
-	return out, nil
+	quoted := strconv.Quote(string(t))
+	return []byte(quoted[1 : len(quoted)-1]), nil
 }
 
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (t *Text) UnmarshalText(text []byte) error {
-	var out []byte
-	for rest := string(text); rest != ""; {
-		literal, escaped, found := strings.Cut(rest, `\`)
-		out = append(out, literal...)
-		if !found {
-			break
-		}
-		if rest, found = strings.CutPrefix(escaped, `\`); found {
-			out = append(out, '\\')
-			continue
-		}
-		if len(escaped) < 3 || escaped[0] != 'x' {
-			return errEscape
-		}
-		n, err := strconv.ParseUint(escaped[1:3], 16, 8)
-		if err != nil {
-			return errEscape
-		}
-		out, rest = append(out, byte(n)), escaped[3:]
-	}
-	*t = Text(out)
-	return nil
+	unquoted, err := strconv.Unquote(`"` + string(text) + `"`)
+	*t = Text(unquoted)
+	return err
 }
-
-var errEscape = errors.New("malformed escape")
 
 // parsePlan reads plan.json. The digests of the other files are in it, so that they need no other
 // checks.

@@ -177,7 +177,7 @@ func TestTextKeepsAllBytes(t *testing.T) {
 		require.NoError(t, again.UnmarshalText(out))
 		assert.Equal(t, text, again)
 	}
-	for _, bad := range []string{`\`, `\x`, `\x4`, `\n`, `\xzz`} {
+	for _, bad := range []string{`\`, `\x`, `\x4`, `"`, `\xzz`} {
 		assert.Error(t, new(Text).UnmarshalText([]byte(bad)), bad)
 	}
 }
