@@ -75,9 +75,7 @@ func execute(ctx context.Context, o *Options, m mode, c *counters.Set) (*Summary
 	}
 	defer r.cancel(nil)
 	r.recorders, r.started, r.begun = recorders, begun, fsys.Time{Sec: begun.Unix(), Nsec: int64(begun.Nanosecond())}
-	stop, err := m.begin(ctx, r)
-	if err == nil {
-		defer stop()
+	if err = m.begin(ctx, r); err == nil {
 		defer r.closeRecorders()
 		err = r.examineSource()
 	}

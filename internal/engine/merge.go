@@ -146,8 +146,8 @@ func (m *merging) rules(o *Options) rules {
 
 // begin refuses a source that is not that of the plan, because the directories would get the wrong
 // modes and times.
-func (m *merging) begin(_ context.Context, r *run) (stop func(), err error) {
-	return func() {}, checkSource(m.store.Plan, r.source, r.opts.Source)
+func (m *merging) begin(_ context.Context, r *run) error {
+	return checkSource(m.store.Plan, r.source, r.opts.Source)
 }
 
 // openJournal opens the journal of a destination, which has the mark of the plan.

@@ -21,9 +21,9 @@ type mode interface {
 	// rules returns the answers that stay the same during a run.
 	rules(o *Options) rules
 
-	// begin is called when the source is open and no destination is. stop ends what begin has
-	// started. An error ends the run before it writes anything.
-	begin(ctx context.Context, r *run) (stop func(), err error)
+	// begin is called when the source is open and no destination is. An error ends the run before it
+	// writes anything.
+	begin(ctx context.Context, r *run) error
 	// openTargets opens and examines the destinations of r.targets.
 	openTargets(r *run) error
 	// openJournal opens the journal of a destination.
@@ -99,7 +99,7 @@ type treeCopy struct{}
 
 func (treeCopy) rules(o *Options) rules { return rules{completes: true, takesOver: !o.DryRun} }
 
-func (treeCopy) begin(context.Context, *run) (stop func(), err error) { return func() {}, nil }
+func (treeCopy) begin(context.Context, *run) error { return nil }
 
 func (treeCopy) openJournal(root *fsys.Dir, name string) (*resume.Journal, error) {
 	return resume.OpenJournal(root, name)

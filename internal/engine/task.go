@@ -69,43 +69,43 @@ func (k *task) rules(o *Options) rules {
 
 // begin checks that source and destinations are those of the plan, and begins an attempt. The error
 // is a *failure.RefusedError if it cannot begin one for another reason than a failed or full device.
-func (k *task) begin(ctx context.Context, r *run) (stop func(), err error) {
+func (k *task) begin(ctx context.Context, r *run) (err error) {
 	if len(r.route.Destinations) != len(k.store.Plan.Targets) {
-		return nil, failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
+		return failure.Refuse("the plan copies a directory to %d destinations", len(k.store.Plan.Targets))
 	}
 	switch err := k.store.Ended(); {
 	case errors.Is(err, shard.ErrMerged):
-		return nil, err
+		return err
 	case err != nil:
-		return nil, failure.Refuse("%s", err)
+		return failure.Refuse("%s", err)
 	}
 	if err := checkSource(k.store.Plan, r.source, r.opts.Source); err != nil {
-		return nil, err
+		return err
 	}
 	for _, d := range r.route.Destinations {
 		if err := k.checkDestination(d); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	k.run = r
 	if k.list, err = k.store.OpenList(k.index); err != nil {
-		return nil, failure.Refuse("%s", err)
+		return failure.Refuse("%s", err)
 	}
 	k.opts.Warn = func(err error) { r.report(event.Event{Kind: event.Warning, Err: err}) }
 	k.attempt, err = k.store.Begin(ctx, k.index, k.opts)
 	switch {
 	case err == nil:
 	case ctx.Err() != nil || errors.As(err, new(*shard.FinishedError)):
-		return nil, err
+		return err
 	case fsys.DestinationLost(err) || fsys.DeviceFailed(err): // another attempt may succeed, so this is no refusal
-		return nil, fmt.Errorf("the attempt cannot be recorded in the plan: %w", err)
+		return fmt.Errorf("the attempt cannot be recorded in the plan: %w", err)
 	default:
-		return nil, failure.Refuse("shard %d: %s", k.index, err)
+		return failure.Refuse("shard %d: %s", k.index, err)
 	}
 	if k.part, err = k.attempt.NewPart(); err != nil {
-		return nil, fmt.Errorf("the part of the shard: %w", err)
+		return fmt.Errorf("the part of the shard: %w", err)
 	}
-	return func() {}, k.readLeftAlone(r)
+	return k.readLeftAlone(r)
 }
 
 // checkSource refuses a source whose root is not that of the plan.
