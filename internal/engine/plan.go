@@ -21,7 +21,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/resume"
 	"github.com/seed65876f4f/sealift/internal/route"
 	"github.com/seed65876f4f/sealift/internal/shard"
-	"github.com/seed65876f4f/sealift/internal/walk"
 )
 
 // PlanOptions describe how Plan splits a copy into shards.
@@ -397,39 +396,6 @@ func (p *planning) undoDestinations() {
 			t.undo(p.run)
 		}
 	}
-}
-
-// scanSource walks the source and adds its entries to the planner.
-func (p *planning) scanSource() error {
-	root, _, err := p.route.OpenSource()
-	if err != nil {
-		return err
-	}
-	o := shard.ScanOptions{
-		Options:    p.walkOptions(),
-		Enter:      func(d *walk.Dir) bool { return !p.isDestination(d) },
-		Wanted:     p.isPlanned,
-		Unreadable: func(path string, err error) { p.reportSource(path, failure.StageScan, err) },
-	}
-	err = shard.Scan(p.ctx, root, p.planner, o)
-	p.collector.await()
-	if n := p.collector.summary.Reserved; n > 0 {
-		p.report(event.Event{Kind: event.Warning, Path: p.collector.summary.ReservedAt[0], Err: fmt.Errorf("journals, markers and temporaries of unfinished copies are not copied; the source has %d", n)})
-	}
-	if err == nil {
-		p.counters.ScanDone.Store(true)
-	}
-	return err
-}
-
-// isPlanned counts an entry of the source and reports whether it goes into a shard.
-func (p *planning) isPlanned(path string, info fsys.Info) bool {
-	if info.Kind != fsys.Regular {
-		return true
-	}
-	p.counters.TotalFiles.Add(1)
-	counters.Grow(&p.counters.TotalBytes, info.Size)
-	return !p.late[path]
 }
 
 // warnBag warns that a planned copy of a bag does not check that the bag is complete, as Run

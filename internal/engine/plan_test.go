@@ -224,6 +224,8 @@ func TestFiltersDecideWhenThePlanIsMade(t *testing.T) {
 	tree := treetest.Dir{
 		"a.mov": treetest.File("1"), "a.tmp": treetest.File("2"), "d": treetest.Dir{"b.mov": treetest.File("3"), "c.tmp": treetest.File("4")},
 		"e":          treetest.Dir{"f": treetest.File("5")},
+		"g":          treetest.Dir{"h.tmp": treetest.File("6"), "i": treetest.Dir{"j.mov": treetest.File("7")}},
+		"k":          treetest.Dir{"l.tmp": treetest.File("8")},
 		"SHA256SUMS": treetest.File(lineOf("1", "a.mov") + lineOf("x", "gone.mov") + lineOf("x", "gone.tmp")),
 	}
 	t.Run("rules", func(t *testing.T) {
@@ -233,11 +235,11 @@ func TestFiltersDecideWhenThePlanIsMade(t *testing.T) {
 		require.NoError(t, p.opts.Filter.ExcludeFrom(strings.NewReader("*\n!/e/")))
 		s := p.planned()
 		entries := p.entries(s)
-		assert.Equal(t, []string{"a.mov", "d/b.mov"}, keysOf(entries))
+		assert.Equal(t, []string{"a.mov", "d/b.mov", "g/i/j.mov"}, keysOf(entries))
 		dirs := p.directories(s)
-		assert.Equal(t, []string{"", "d", "e"}, keysOf(dirs))
+		assert.Equal(t, []string{"", "d", "e", "g", "g/i"}, keysOf(dirs), "nothing in k is wanted")
 		assert.NotZero(t, dirs["e"].Mtime)
-		assert.EqualValues(t, 4, s.Plan.Totals.LeftOut, "a.tmp, d/c.tmp, e/f, SHA256SUMS")
+		assert.EqualValues(t, 6, s.Plan.Totals.LeftOut, "a.tmp, d/c.tmp, e/f, g/h.tmp, k/l.tmp, SHA256SUMS")
 		assert.Zero(t, dirs["d"].Mtime, "it is implied")
 		assert.Equal(t, []string{"SHA256SUMS: gone.mov"}, p.missing(s))
 		back, err := OptionsOfPlan(s.Plan)
