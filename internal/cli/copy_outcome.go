@@ -74,7 +74,8 @@ type destinationJSON struct {
 	// The average speed of copying to this destination, until everything was on the device, in bytes per
 	// second, without decimals; null if it is unknown.
 	Rate *float64 `json:"rate"`
-	// The average speed of reading it back, in bytes per second, without decimals; null if it is unknown.
+	// The average speed of reading it back, in bytes per second, without decimals; null if it is unknown. The
+	// time in which only other destinations were read is not part of it.
 	ReadBackRate *float64 `json:"read_back_rate"`
 	// The manifests that were written, one for each hash; none in a dry run, if the run was stopped, and
 	// for a shard, because the merge writes them. With --bag, the manifests, tag manifests and other tag

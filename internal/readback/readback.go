@@ -103,7 +103,7 @@ type Result struct {
 	Bad    []string // paths that no manifest may list
 	Gone   bool     // true if Report has returned true
 
-	Elapsed time.Duration // time until the last file of the tree was read
+	Elapsed time.Duration // time in which at least one file of the tree was being read
 }
 
 func (t *Result) count(n int64, cached bool) {
@@ -116,17 +116,11 @@ func (t *Result) count(n int64, cached bool) {
 // Run reads everything and returns a result for each tree. It ends early with ctx; all
 // its goroutines have ended when it returns.
 func Run(ctx context.Context, o *Options) []Result {
-	r := &run{Options: o, ctx: ctx, source: len(o.Trees), results: make([]Result, len(o.Trees)), gone: make([]atomic.Bool, len(o.Trees)+1)}
+	places := len(o.Trees) + 1
+	r := &run{Options: o, ctx: ctx, source: len(o.Trees), results: make([]Result, len(o.Trees)), gone: make([]atomic.Bool, places), clocks: make([]clock, places)}
 	groups := r.groups()
 	// Each worker may have directories of each tree of its device open. The judge opens all trees.
-	limit := jobs.Directories((o.Workers*len(groups) + 1) * (len(o.Trees) + 1))
-	begun, ended := time.Now(), make([]atomic.Int64, len(o.Trees))
-	r.done = func(i int) {
-		if i != r.source {
-			o.Trees[i].Counters.Files.Add(1)
-			ended[i].Store(int64(time.Since(begun)))
-		}
-	}
+	limit := jobs.Directories((o.Workers*len(groups) + 1) * places)
 	judge := &judge{r.newWorker(limit)}
 	defer judge.close()
 	jobs.Run(ctx, &jobs.Options[job]{
@@ -151,8 +145,8 @@ func Run(ctx context.Context, o *Options) []Result {
 		},
 		Collect: judge.collect,
 	})
-	for i := range ended {
-		r.results[i].Elapsed = time.Duration(ended[i].Load())
+	for i := range r.results {
+		r.results[i].Elapsed = r.clocks[i].elapsed()
 	}
 	return r.results
 }
@@ -165,7 +159,7 @@ type run struct {
 	linked  linkedDigests
 	results []Result      // only the judge uses them
 	gone    []atomic.Bool // places of which nothing is read any more
-	done    func(int)     // called after a file of a place was read
+	clocks  []clock       // one for each place
 }
 
 // groups returns the indexes of the trees, and of a source that is read completely, by device.

@@ -184,7 +184,7 @@ func TestDevicesAreReadAtTheSameTime(t *testing.T) {
 	require.EqualValues(t, 2, results[1].Good)
 }
 
-// Files on one device are read one after the other.
+// Files on one device are read one after the other. The time of a tree does not contain that of another.
 func TestOneDeviceIsReadByItsOwnWorkers(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	content := files{}
@@ -198,6 +198,7 @@ func TestOneDeviceIsReadByItsOwnWorkers(t *testing.T) {
 		under.Add(-1)
 		return nil
 	}, fsys.OpOpen, fsys.OpRead)}
+	begun := time.Now()
 	results, found := run(t.Context(), &readback.Options{
 		Trees:  []readback.Tree{tree(t, sys, 1, content, content), tree(t, sys, 1, content, content)},
 		Source: &readback.Source{Root: content.root(t, sys), Device: 1, Full: true},
@@ -206,6 +207,9 @@ func TestOneDeviceIsReadByItsOwnWorkers(t *testing.T) {
 	require.EqualValues(t, 50, results[0].Good)
 	require.EqualValues(t, 50, results[1].Good)
 	require.EqualValues(t, 1, most.Load())
+	require.Positive(t, results[0].Elapsed)
+	require.Positive(t, results[1].Elapsed)
+	require.LessOrEqual(t, results[0].Elapsed+results[1].Elapsed, time.Since(begun))
 }
 
 // If the source has another digest now, it is compared with each tree on any device, except

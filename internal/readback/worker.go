@@ -49,8 +49,12 @@ func (w *worker) do(j job) {
 		if i != w.source && (j.files[i].listed == nil || w.gone[i].Load()) {
 			continue
 		}
+		w.clocks[i].begin()
 		w.read(j.entry, i)
-		w.done(i)
+		w.clocks[i].end()
+		if i != w.source {
+			w.Trees[i].Counters.Files.Add(1)
+		}
 	}
 }
 
