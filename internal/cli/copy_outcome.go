@@ -38,7 +38,8 @@ type copiedJSON struct {
 	// once.
 	amountJSON
 	// The average speed of reading back, of all destinations together, in bytes per second, without
-	// decimals; null if it is unknown.
+	// decimals; null if it is unknown. For merge, the time is that in which at least one task was reading
+	// back.
 	ReadBackRate *float64 `json:"read_back_rate"`
 	ResumedFiles int64    `json:"resumed_files"` // Files that an interrupted run had copied, and that were not read again.
 	ResumedBytes int64    `json:"resumed_bytes"` // Size of these files, and of the parts of other files that were already copied, in bytes.
@@ -72,7 +73,8 @@ type destinationJSON struct {
 	// The reason for which the destination was dropped, as text for people; null if it was not dropped.
 	Dropped *string `json:"dropped"`
 	// The average speed of copying to this destination, until everything was on the device, in bytes per
-	// second, without decimals; null if it is unknown.
+	// second, without decimals; null if it is unknown. For merge, the time is that in which at least one
+	// task was copying to it.
 	Rate *float64 `json:"rate"`
 	// The average speed of reading it back, in bytes per second, without decimals; null if it is unknown. The
 	// time in which only other destinations were read is not part of it.
@@ -149,7 +151,7 @@ func (r *copyReporter) newCopied(s *engine.Summary, result outcome) copiedJSON {
 	c := copiedJSON{
 		Counts: s.Totals, amountJSON: newAmountJSON(s.Bytes, s.Elapsed), ResumedFiles: s.ResumedFiles, ResumedBytes: s.ResumedBytes,
 		Destinations: []destinationJSON{}, Limit: newLimitJSON(s),
-		options: &r.flags.options, s: s, copying: s.Elapsed - s.ReadBack,
+		options: &r.flags.options, s: s, copying: s.Copying(),
 	}
 	c.Rate = math.Round(rate(s.Bytes, c.copying))
 	readBack := int64(0)

@@ -33,7 +33,8 @@ type amountJSON struct {
 	// last one, by the clocks of their machines, plus the time of the merge.
 	Seconds float64 `json:"seconds"`
 	// The average speed, in bytes per second, without decimals; 0 if it is unknown. That of a copy is
-	// without the time of reading back, and that of compare is the speed of A.
+	// without the time of reading back. That of merge is for the time in which at least one task was
+	// copying. That of compare is the speed of A.
 	Rate float64 `json:"rate"`
 }
 

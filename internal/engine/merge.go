@@ -114,6 +114,7 @@ type merging struct {
 	// first and last are when the first task began and the last one ended, by the clocks of their
 	// machines.
 	first, last time.Time
+	times       taskTimes
 
 	seed maphash.Seed
 	seen map[uint64]struct{} // hashes of the reported events; only the collector uses it

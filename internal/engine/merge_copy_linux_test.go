@@ -146,7 +146,7 @@ func (c *mergeCase) requireEqual(targets []string, single *Summary, singleEvents
 	assert.Equal(c, shown(singleEvents), shown(c.events))
 	a, b := *single, *split
 	for _, s := range []*Summary{&a, &b} {
-		s.Elapsed, s.ReadBack, s.Shares, s.Limit = 0, 0, nil, Share{}
+		s.Elapsed, s.ReadBack, s.copying, s.Shares, s.Limit = 0, 0, 0, nil, Share{}
 		s.Causes = slices.Clone(s.Causes)
 		for i := range s.Causes {
 			s.Causes[i].Where = filepath.Base(s.Causes[i].Where)

@@ -19,6 +19,7 @@ import (
 // replay replays what the tasks have recorded, so that manifests, markers and the summary are those
 // of one copy. The catalogs sort the lines.
 func (m *merging) replay(r *run) {
+	m.times.at = make([]targetTimes, len(r.targets))
 	for _, finished := range m.records {
 		if r.ctx.Err() != nil {
 			return
@@ -28,6 +29,8 @@ func (m *merging) replay(r *run) {
 			return
 		}
 	}
+	r.collector.await()
+	m.times.store(r.collector)
 }
 
 func (m *merging) replayShard(r *run, f *shard.Finished) error {
@@ -43,6 +46,7 @@ func (m *merging) replayShard(r *run, f *shard.Finished) error {
 	}
 	r.collector.await() // no other goroutine sends messages, so this one may use the collector's data
 	counts.addTo(r)
+	m.times.add(counts)
 	lost := make([]bool, len(r.targets))
 	err := m.store.Part(f, shard.PartReader{
 		Outcome: func(o *shard.Outcome) error {

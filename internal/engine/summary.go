@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
@@ -108,12 +109,18 @@ type Summary struct {
 	ResumedFiles int64
 	ResumedBytes int64
 	Elapsed      time.Duration
-	ReadBack     time.Duration // the part of Elapsed in which destinations were read back
+	ReadBack     time.Duration // the part of Elapsed in which destinations were read back, by at least one task of a merge
 	DryRun       bool
 	Targets      []TargetSummary
 	Shares       []Share // the time, divided by package timing among the places that the run waited for; none after a short run
 	Limit        Share   // the largest share; for this comparison, all destinations together may count as one place
+
+	copying time.Duration // result of Copying in a merge
 }
+
+// Copying returns the time without reading back. That of a merge is the time in which at least one task was
+// copying.
+func (s *Summary) Copying() time.Duration { return cmp.Or(s.copying, s.Elapsed-s.ReadBack) }
 
 // Share is the part of its wall time that a run has waited for one place.
 type Share struct {
@@ -183,7 +190,7 @@ type TargetSummary struct {
 
 // summarize completes what the collector has counted at the destination. It sets no manifests.
 func (t *target) summarize(s TargetSummary) TargetSummary {
-	s.Path, s.Created, s.Lost, s.ReadBytes = t.Given, t.Created, t.Lost(), t.Progress.ReadBack.Bytes.Load()
+	s.Path, s.Created, s.Lost = t.Given, t.Created, t.Lost()
 	if t.Backups != nil {
 		s.BackupDir, s.BackedUp = t.Backups.Shown, t.Backups.Kept.Load()
 	}

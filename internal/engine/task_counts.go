@@ -52,6 +52,7 @@ func (c *ShardResult) addTo(r *run) {
 		to.Left += from.Left
 		to.Verified += from.Verified
 		to.Cached += from.Cached
+		to.ReadBytes = counters.Plus(to.ReadBytes, from.ReadBytes)
 		if backup := r.targets[i].Backups; backup != nil {
 			backup.Kept.Add(from.BackedUp)
 		}

@@ -73,7 +73,7 @@ func (r *completer) verify(targets []*target) {
 	for i, t := range listing {
 		res := results[i]
 		at := &r.collector.at[t.Index]
-		at.Verified, at.Cached, at.ReadBack = res.Good, res.Cached, res.Elapsed
+		at.Verified, at.Cached, at.ReadBack, at.ReadBytes = res.Good, res.Cached, res.Elapsed, t.Progress.ReadBack.Bytes.Load()
 		at.Present -= int64(len(res.Bad))
 		for _, path := range res.Bad {
 			t.records.Account(record.Outcome{Path: path, Dropped: true})
