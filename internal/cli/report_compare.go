@@ -18,7 +18,7 @@ func openCompareReport(cmd *cobra.Command, o *compare.Options, file string) (*ht
 
 // compared is compare.Options.Each.
 func (c *comparer) compared(e *compare.Entry) {
-	f := &report.File{Path: e.Path, Kind: kindName(e.Kind), Size: e.Size, Mtime: mtime(e.Mtime), Results: []string{"equal"}}
+	f := &report.File{Path: e.Path, Kind: kindName(e.Kind), Size: e.Size, Mtime: e.Mtime.Sec, Results: []string{"equal"}}
 	for _, event := range e.Events {
 		switch event.Verdict {
 		case compare.Equal:

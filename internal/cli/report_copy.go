@@ -109,7 +109,7 @@ func (p *copyPage) each(e *event.Entry) {
 	if e.Kind == fsys.Directory {
 		return
 	}
-	f := &report.File{Path: e.Path, Kind: kindName(e.Kind), Size: e.Size, Mtime: mtime(e.Mtime)}
+	f := &report.File{Path: e.Path, Kind: kindName(e.Kind), Size: e.Size, Mtime: e.Mtime.Sec}
 	for _, d := range e.Digests {
 		f.Digests = append(f.Digests, d)
 	}

@@ -263,14 +263,6 @@ func (r *htmlReport) volumeFacts(t reportTree) (facts outcomes.Rows) {
 	return facts
 }
 
-// mtime converts the modification time of a file; the result is zero if it has none.
-func mtime(t fsys.Time) time.Time {
-	if t == (fsys.Time{}) {
-		return time.Time{}
-	}
-	return time.Unix(t.Sec, t.Nsec)
-}
-
 // kindName returns the name of a file type; "" for a regular file.
 func kindName(k fsys.Kind) string {
 	if k == fsys.Regular {

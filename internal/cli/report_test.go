@@ -280,7 +280,7 @@ func BenchmarkReportOfManyFiles(b *testing.B) {
 		require.NoError(b, err)
 		r.algorithms = append(r.algorithms, "sha256")
 		for i := range 50_000 {
-			r.file(&report.File{Path: fmt.Sprintf("some/directory/file-%d.dat", i), Size: int64(i), Mtime: r.begun, Digests: [][]byte{make([]byte, 32)}, Results: []string{"created"}})
+			r.file(&report.File{Path: fmt.Sprintf("some/directory/file-%d.dat", i), Size: int64(i), Mtime: r.begun.Unix(), Digests: [][]byte{make([]byte, 32)}, Results: []string{"created"}})
 		}
 		require.Zero(b, r.write(&reporter{cmd: cmd}, outcome{}, func(outcome) summary { return summary{verdict: &verdict{}} }).code())
 	}

@@ -37,7 +37,7 @@ func (r *verifyReporter) checked(c *verify.Checked) {
 
 // checked adds a file that was checked.
 func (r *htmlReport) checked(name string, c *verify.Checked) {
-	f := &report.File{Path: name, Size: c.Size, Mtime: mtime(c.Mtime), Digests: make([][]byte, maxAlgorithms)}
+	f := &report.File{Path: name, Size: c.Size, Mtime: c.Mtime.Sec, Digests: make([][]byte, maxAlgorithms)}
 	last := 0
 	for _, line := range c.Lines {
 		for _, d := range line.Digests {

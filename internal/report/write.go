@@ -195,8 +195,8 @@ func (p *Page) appendRow(b []byte, e *entry, zone *time.Location) []byte {
 		b = append(b, units.Grouped(e.Size)...)
 	}
 	b = append(b, `</td><td class="time">`...)
-	if !e.Mtime.IsZero() {
-		b = e.Mtime.In(zone).AppendFormat(b, time.DateTime)
+	if e.Mtime != 0 {
+		b = time.Unix(e.Mtime, 0).In(zone).AppendFormat(b, time.DateTime)
 	}
 	b = append(b, `</td>`...)
 	for i := range p.Digests {
