@@ -31,8 +31,10 @@ type job[O, S any] struct {
 	run     runner[O, S]
 	options *O
 
-	// watch records the throughput for an HTML report until stop is called. It may be nil.
-	watch func(*counters.Set) (stop func())
+	// An HTML report has the throughput of each target, and that of what is only read, under the name read. It
+	// has none if read is "".
+	targets []string
+	read    string
 
 	// finish prints the summary. It returns the given outcome, with the failures that the
 	// summary counts. A refused run does not call it.
@@ -68,10 +70,7 @@ func runCommand[O, S any](cmd *cobra.Command, j job[O, S]) error {
 		defer bar.Stop()
 		stopProgress = bar.Stop
 	}
-	stopWatch := func() {}
-	if j.watch != nil {
-		stopWatch = j.watch(counts)
-	}
+	stopWatch := r.page.watch(counts, j.targets, j.read)
 	summary, err := j.run(ctx, j.options, counts)
 	stopWatch()
 	stopProgress()

@@ -43,18 +43,13 @@ A directory in --files-from includes everything below it.`,
 		if err != nil {
 			return err
 		}
-		page, err := openCompareReport(cmd, options, flags.report)
-		if err != nil {
-			return err
-		}
 		r, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles())
 		if err != nil {
 			return err
 		}
-		r.page = page
 		c := &comparer{reporter: r, options: options}
 		options.Report = c.event
-		if page != nil {
+		if r.page != nil {
 			options.Each = c.compared
 		}
 		stdout := cmd.OutOrStdout()
@@ -66,7 +61,7 @@ A directory in --files-from includes everything below it.`,
 				return summary, err
 			},
 			options: options,
-			watch:   func(n *counters.Set) func() { return page.watch(n, nil, "read from each directory") },
+			read:    "read from each directory",
 			finish: func(s *compare.Summary, result outcome) outcome {
 				if !c.ended {
 					flags.selection.warnUnmet(r, nil, false) // a comparison of nothing is refused
@@ -122,9 +117,10 @@ func (f *compareFlags) groups() []flagGroup {
 
 // usedFiles are the files of the command.
 func (f *compareFlags) usedFiles() usedFiles {
-	used := usedFiles{files: f.selection.files()}
+	used := usedFiles{files: f.selection.files(), fs: f.options.FS}
 	for i, tree := range f.options.Trees {
 		used.trees = append(used.trees, usedFile{what: compare.Letter(i) + readOnly, path: tree})
+		used.shown = append(used.shown, reportTree{role: compare.Letter(i), path: tree})
 	}
 	return used
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/failure"
 	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/units"
 )
 
@@ -109,10 +110,37 @@ func verdictText(e compare.Event) (verdict, reason string) {
 	return "only in " + letters(e.Trees), reason
 }
 
+// compared is compare.Options.Each.
+func (c *comparer) compared(e *compare.Entry) {
+	f := &report.File{Path: e.Path, Kind: kindName(e.Kind), Size: e.Size, Mtime: e.Mtime.Sec, Results: []string{"equal"}}
+	for _, event := range e.Events {
+		switch event.Verdict {
+		case compare.Equal:
+		case compare.Unreadable:
+			c.page.mark(e.Path, "unreadable in "+letters(event.Trees))
+		default:
+			verdict, _ := verdictText(event)
+			if event.Verdict != compare.OnlyIn && len(c.options.Trees) > 2 {
+				verdict += " in " + letters(event.Trees)
+			}
+			c.page.mark(e.Path, verdict)
+		}
+	}
+	c.page.file(f)
+}
+
+// reportDifference adds a difference to the report.
+func (c *comparer) reportDifference(e compare.Event) {
+	if e.Verdict == compare.Equal {
+		return
+	}
+	verdict, reason := verdictText(e)
+	c.page.problem(report.Problem{Kind: "difference", Path: e.Path, Cause: verdict, Note: reason})
+}
+
 // finish adds the counts of the summary to the exit code, and publishes the outcome.
 func (c *comparer) finish(stdout io.Writer, s *compare.Summary, result outcome) outcome {
 	result = result.or(outcome{failed: s.Unreadable > 0, mismatched: s.Incomplete > 0 || s.Differences() > 0})
-	c.complete()
 	return c.publish(stdout, result, func(result outcome) document { return c.newOutcome(s, result) })
 }
 

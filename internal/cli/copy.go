@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -78,10 +77,8 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 			advice:   advice,
 			run:      run,
 			options:  options,
-			watch: func(c *counters.Set) func() {
-				r.counters = c
-				return r.page.watch(c, options.Targets, "read back")
-			},
+			targets:  options.Targets,
+			read:     "read back",
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -158,7 +155,6 @@ type copyFlags struct {
 	outputFlags
 
 	verbose verbosity
-	debug   bool
 
 	bag     bool
 	bagInfo []string
@@ -193,7 +189,6 @@ func (f *copyFlags) groups() []flagGroup {
 			f.commonFlags(s, "change and message")
 			f.reportFlag(s)
 			f.metricsFlag(s)
-			s.BoolVar(&f.debug, "debug", false, "print what the run waited for, and its counters,\non standard error")
 		}},
 	}
 }

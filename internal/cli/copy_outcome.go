@@ -25,6 +25,8 @@ type copyOutcome struct {
 	Conflicts []conflictJSON `json:"conflicts"` // Names that the policy left alone.
 	// Mismatches, errors and destinations dropped, in the order in which they were found.
 	endJSON
+
+	stopped bool // true if a signal stopped the run
 }
 
 // copiedJSON is the outcome of a copy, of a merge, and of each shard of run.
@@ -135,6 +137,7 @@ func newCopyOutcome(s *engine.Summary, r *copyReporter, result outcome) *copyOut
 	c := &copyOutcome{
 		headJSON: r.head(), Source: newNameJSON(r.flags.options.Source), DryRun: s.DryRun,
 		copiedJSON: r.newCopied(s, result), Reserved: reservedJSON{s.Reserved, []nameJSON{}}, endJSON: r.ending(result),
+		stopped: result.signal != nil,
 	}
 	c.Counts.Errors, c.Counts.Mismatches = r.counts()
 	r.keep(func() { c.Conflicts = list(r.mu.conflicts) })
@@ -212,6 +215,7 @@ func (c *copyOutcome) logged() []any {
 // summary implements document.
 func (c *copyOutcome) summary() summary {
 	s := c.copiedJSON.summary()
+	s.elsewhere, s.more = listedElsewhere(c.s), c.onPage
 	if c.Reserved.Count > 0 {
 		s.rows.Add("not copied", outcomes.Plural(c.Reserved.Count, "leftover", "reserved.count").With(" of unfinished copies: "+quote.Join(quote.Names(c.s.ReservedAt), int(c.Reserved.Count))))
 	}

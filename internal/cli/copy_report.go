@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/policy"
@@ -18,10 +17,8 @@ import (
 // copyReporter prints and logs the events of a copy, and its summary.
 type copyReporter struct {
 	*reporter
-	flags    *copyFlags
-	listing  listing
-	counters *counters.Set // counters of the run
-	html     *copyPage
+	flags   *copyFlags
+	listing listing
 
 	volumes   volumes // volumes of the destinations
 	oneDevice int64   // number of warnings of warnOneDevice
@@ -34,16 +31,14 @@ const sameCommand = "run the same command again"
 // newCopyReporter opens the log and the HTML report of a copy with the options o, and returns
 // its reporter.
 func newCopyReporter(cmd *cobra.Command, flags *copyFlags, o *engine.Options) (*copyReporter, error) {
-	page, err := openCopyReport(cmd, o, flags.report)
-	if err != nil {
-		return nil, err
-	}
 	base, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles(o))
 	if err != nil {
 		return nil, err
 	}
-	base.page = page.htmlReport
-	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, html: page, volumes: volumes{}, again: sameCommand}
+	r := &copyReporter{reporter: base, flags: flags, listing: listing{memory: listingMemory}, volumes: volumes{}, again: sameCommand}
+	if r.page != nil {
+		r.page.algorithms, o.Each = o.Hashes, r.each
+	}
 	for _, t := range o.Targets {
 		r.volumes[t] = volumeOf(o.FS, t)
 	}
@@ -61,7 +56,6 @@ func (r *copyReporter) begin(o *engine.Options) {
 
 // event is engine.Options.Report.
 func (r *copyReporter) event(e event.Event) {
-	r.html.event(e)
 	r.list(e)
 	switch e.Kind {
 	case event.Copied, event.Skipped:
@@ -73,8 +67,10 @@ func (r *copyReporter) event(e event.Event) {
 	case event.DestinationLost:
 		r.targetLost(e)
 	case event.Failed:
+		r.markEntry(e, "failed")
 		r.failure(e.Path, e.Target, e.Err)
 	case event.Mismatch:
+		r.markEntry(e, "mismatch")
 		r.mismatch(e.Path, e.Target, e.Err)
 	}
 }
@@ -128,14 +124,7 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		result.failed = true
 	}
 	r.log.logLimit(s)
-	r.html.complete(s, result)
-	result = r.publish(stdout, result, func(result outcome) document { return newCopyOutcome(s, r, result) })
-	if r.flags.debug {
-		for _, line := range debugLines(s, r.counters) {
-			r.screen.Line(line)
-		}
-	}
-	return result
+	return r.publish(stdout, result, func(result outcome) document { return newCopyOutcome(s, r, result) })
 }
 
 // printListing prints the listing on standard output. With --json, it prints it on standard

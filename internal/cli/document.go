@@ -25,6 +25,9 @@ type summary struct {
 	rows    outcomes.Rows
 	trees   []treeRows
 	shards  []summary // one for each shard of run, in place of the other fields; nil for other commands
+
+	elsewhere string             // where the files are listed that the page has no space for; may be ""
+	more      func(*report.Page) // adds what only the page of this command has; may be nil
 }
 
 // treeRows are the rows about a destination or another tree.
@@ -110,11 +113,14 @@ func printRows(w io.Writer, rows outcomes.Rows) {
 
 // fill adds the summary to a page.
 func (s summary) fill(page *report.Page) {
-	page.Verdict, page.Good, page.Totals = s.text(), page.Good && s.isGood(), s.rows
+	page.Verdict, page.Good, page.Totals, page.Elsewhere = s.text(), page.Good && s.isGood(), s.rows, s.elsewhere
 	first := len(page.Trees) - len(s.trees) // without a source that has no rows
 	for i, t := range s.trees {
 		if at := first + i; at >= 0 {
 			page.Trees[at].Facts = append(t.rows, page.Trees[at].Facts...)
 		}
+	}
+	if s.more != nil {
+		s.more(page)
 	}
 }

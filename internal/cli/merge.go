@@ -187,7 +187,6 @@ func (f *mergeFlags) finish(stdout io.Writer, r *copyReporter, s *engine.MergeSu
 		r.print(grouped(int64(len(unfinished))) + " of " + plural(int64(len(s.Shards)), "shard") + " not finished: " +
 			shard.FormatIndexes(unfinished) + "; to run them: " + f.resubmit())
 	}
-	f.completePage(r, s)
 	return r.publish(stdout, result, func(result outcome) document { return newMergeOutcome(f, s, r, result) })
 }
 

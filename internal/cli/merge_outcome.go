@@ -161,6 +161,7 @@ func (d *mergeOutcome) summary() summary {
 			outcomes.Number(int64(n.NotBegun), "shards.not_begun").Some().With(" not begun"))
 		d.shardRows(&s.rows)
 	}
+	s.more = d.onPage
 	return s
 }
 

@@ -1,24 +1,21 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/report"
 )
 
-// completePage adds what only the page of a merge has. It shows the shards in place of the throughput and
+// onPage adds what only the page of a merge has. It shows the shards in place of the throughput and
 // of the files: the tasks have copied them.
-func (f *mergeFlags) completePage(r *copyReporter, s *engine.MergeSummary) {
-	if r.page == nil {
-		return
+func (d *mergeOutcome) onPage(page *report.Page) {
+	reason := "Nothing was merged."
+	if d.Merged {
+		reason = strings.TrimSpace("The tasks of the shards have copied the files. " + listedElsewhere(d.s))
 	}
-	r.page.more = func(page *report.Page) {
-		reason := "Nothing was merged."
-		if s.Merged {
-			reason = "The tasks of the shards have copied the files." + listedElsewhere(&s.Summary)
-		}
-		page.Shards = shardPlot(s)
-		page.WithoutFiles(reason)
-	}
+	page.Shards = shardPlot(d.m)
+	page.WithoutFiles(reason)
 }
 
 // shardPlot returns the plot of the shards.

@@ -33,6 +33,9 @@ type usedFiles struct {
 	copied func(p *outfile.Place) bool // reports whether a copied entry has the place; may be nil
 
 	read, written []string // sources and destinations, for metrics
+
+	shown []reportTree // the trees on the page of --report
+	fs    *fsys.FS     // the system that opens the page; nil for the operating system
 }
 
 // usedFile is a file that a command reads or writes, which need not exist.

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	outcomes "github.com/seed65876f4f/sealift/internal/outcome"
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/repair"
@@ -54,19 +53,14 @@ To finish an interrupted repair, run the same command again.` + notesBelow + fil
 		if err != nil {
 			return err
 		}
-		page, err := openRepairReport(cmd, options, flags.report)
-		if err != nil {
-			return err
-		}
 		base, err := newReporter(cmd, &flags.outputFlags, flags.usedFiles())
 		if err != nil {
 			return err
 		}
-		base.page = page
 		r := &repairer{reporter: base, options: options}
 		options.Report, options.File = r.checked, r.file
-		if page != nil {
-			options.Each = func(c *verify.Checked) { page.checked(c.Path, c) }
+		if base.page != nil {
+			options.Each = func(c *verify.Checked) { base.page.checked(c.Path, c) }
 		}
 		options.Warn = func(err error) { r.warning("", "", err) }
 		stdout := cmd.OutOrStdout()
@@ -76,7 +70,7 @@ To finish an interrupted repair, run the same command again.` + notesBelow + fil
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return page.watch(c, nil, "read") },
+			read:     "read",
 			finish: func(s *repair.Summary, result outcome) outcome {
 				return r.finish(stdout, s, &flags.selection, result)
 			},
@@ -157,9 +151,11 @@ func (f *repairFlags) usedFiles() usedFiles {
 		files: append(f.selection.files(), argumentFiles("a manifest to check", []string{o.Manifest}, stdin)...),
 		read:  o.From, written: []string{o.Dir},
 	}
-	used.trees = []usedFile{{what: "the directory to repair", path: o.Dir}}
-	for _, from := range o.From {
+	used.fs, used.trees = o.FS, []usedFile{{what: "the directory to repair", path: o.Dir}}
+	used.shown = []reportTree{{role: "Repaired", path: o.Dir}}
+	for i, from := range o.From {
 		used.trees = append(used.trees, usedFile{what: quote.Name(from) + readOnly, path: from})
+		used.shown = append(used.shown, reportTree{role: fmt.Sprintf("Copy %d", i+1), path: from})
 	}
 	return used
 }
@@ -230,15 +226,6 @@ func (r *repairer) repairedFrom(f *repair.File) string {
 		return text + " from an interrupted repair"
 	}
 	return fmt.Sprintf("%s from copy %d", text, f.From+1)
-}
-
-// openRepairReport opens the report of a repair.
-func openRepairReport(cmd *cobra.Command, o *repair.Options, file string) (*htmlReport, error) {
-	trees := []reportTree{{role: "Repaired", path: o.Dir}}
-	for i, from := range o.From {
-		trees = append(trees, reportTree{role: fmt.Sprintf("Copy %d", i+1), path: from})
-	}
-	return openVerifyReport(cmd, o.FS, file, trees)
 }
 
 // why says why a file is not repaired.
@@ -340,7 +327,7 @@ func (d *repairOutcome) logged() []any {
 
 // summary implements document.
 func (d *repairOutcome) summary() summary {
-	s, n := summary{verdict: &d.verdict, elapsed: d.s.Elapsed}, &d.Counts
+	s, n := summary{verdict: &d.verdict, elapsed: d.s.Elapsed, elsewhere: listedInManifests}, &d.Counts
 	rows := &s.rows
 	rows.Add("checked", outcomes.Plural(n.Files, "file", "counts.files"))
 	label := "repaired"

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"github.com/seed65876f4f/sealift/internal/bag"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
@@ -18,32 +16,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/quote"
 	"github.com/seed65876f4f/sealift/internal/report"
 )
-
-// copyPage is the report of a copy.
-type copyPage struct {
-	*htmlReport
-	options *engine.Options
-}
-
-// openCopyReport opens the report of a copy, and sets o.Each so that the copy fills it.
-func openCopyReport(cmd *cobra.Command, o *engine.Options, file string) (*copyPage, error) {
-	trees := []reportTree{{role: "Source", path: o.Source}}
-	for i, t := range o.Targets {
-		role := "Destination"
-		if len(o.Targets) > 1 {
-			role = fmt.Sprintf("Destination %d", i+1)
-		}
-		trees = append(trees, reportTree{role: role, path: t})
-	}
-	page, err := openReport(cmd, o.FS, file, trees)
-	p := &copyPage{page, o}
-	if err != nil || page == nil {
-		return p, err
-	}
-	page.algorithms = o.Hashes
-	o.Each = p.each
-	return p, nil
-}
 
 // copiedOver reports whether a place is in a destination, and the source has an entry of this name.
 // If the source is a file, it reports whether the place is that of its copy.
@@ -86,6 +58,14 @@ func (f *copyFlags) usedFiles(o *engine.Options) usedFiles {
 		trees:  []usedFile{{what: "the source" + readOnly, path: o.Source}},
 		copied: func(p *outfile.Place) bool { return copiedOver(p, o) },
 		read:   []string{o.Source}, written: o.Targets,
+		shown: []reportTree{{role: "Source", path: o.Source}}, fs: o.FS,
+	}
+	for i, t := range o.Targets {
+		role := "Destination"
+		if len(o.Targets) > 1 {
+			role = fmt.Sprintf("Destination %d", i+1)
+		}
+		used.shown = append(used.shown, reportTree{role: role, path: t})
 	}
 	if f.plan != "" {
 		used.trees = append(used.trees, usedFile{what: ofPlan, path: f.plan})
@@ -105,7 +85,9 @@ func (f *copyFlags) usedFiles(o *engine.Options) usedFiles {
 }
 
 // each is engine.Options.Each.
-func (p *copyPage) each(e *event.Entry) {
+func (r *copyReporter) each(e *event.Entry) {
+	o := &r.flags.options
+	readsBack := o.Verify != engine.VerifyOff && !o.DryRun
 	if e.Kind == fsys.Directory {
 		return
 	}
@@ -115,48 +97,33 @@ func (p *copyPage) each(e *event.Entry) {
 	}
 	for i, outcome := range e.Outcomes {
 		result := cmp.Or(outcome, "not copied")
-		if p.readsBack() && e.Kind == fsys.Regular && outcome != "" && outcome != "conflict" && !e.Listed[i] {
+		if readsBack && e.Kind == fsys.Regular && outcome != "" && outcome != "conflict" && !e.Listed[i] {
 			result += report.NotVerified
 		}
 		f.Results = append(f.Results, result)
 	}
-	p.file(f)
+	r.page.file(f)
 }
 
-// event adds a failure or mismatch to the row of its entry.
-func (p *copyPage) event(e event.Event) {
-	if e.Kind != event.Failed && e.Kind != event.Mismatch {
-		return
-	}
-	result := "failed"
-	if e.Kind == event.Mismatch {
-		result = "mismatch"
-	}
-	if i := slices.Index(p.options.Targets, e.Target); i >= 0 && len(p.options.Targets) > 1 {
+// markEntry adds a result to the row of an entry.
+func (r *copyReporter) markEntry(e event.Event, result string) {
+	targets := r.flags.options.Targets
+	if i := slices.Index(targets, e.Target); i >= 0 && len(targets) > 1 {
 		result += fmt.Sprintf(" at destination %d", i+1)
 	}
-	p.mark(e.Path, result)
+	r.page.mark(e.Path, result)
 }
 
-// readsBack reports whether the run reads the files that manifests list again.
-func (p *copyPage) readsBack() bool { return p.options.Verify != engine.VerifyOff && !p.options.DryRun }
-
-// complete adds what only the page of a copy has, after its end.
-func (p *copyPage) complete(s *engine.Summary, result outcome) {
-	if p.htmlReport == nil {
-		return
+// onPage adds what only the page of a copy has.
+func (c *copyOutcome) onPage(page *report.Page) {
+	if c.options.Verify != engine.VerifyOff && !c.DryRun {
+		cut := c.options.FailFast && c.s.Errors+c.s.Mismatches > 0
+		for _, t := range c.s.Targets {
+			page.ReadBack = append(page.ReadBack, t.Lost == nil && t.Verified > 0 && !cut && !c.stopped)
+		}
 	}
-	p.more = func(page *report.Page) {
-		if p.readsBack() {
-			cut := p.options.FailFast && s.Errors+s.Mismatches > 0
-			for _, t := range s.Targets {
-				page.ReadBack = append(page.ReadBack, t.Lost == nil && t.Verified > 0 && !cut && result.signal == nil)
-			}
-		}
-		if limitOf(s) != nil {
-			page.Shares = reportShares(s, len(s.Targets) > 1)
-		}
-		page.Elsewhere = plural(page.Files.Count(), "entry") + " are too many for a page, which lists only the problems." + listedElsewhere(s)
+	if c.Limit != nil {
+		page.Shares = reportShares(c.s, len(c.s.Targets) > 1)
 	}
 }
 
@@ -174,7 +141,7 @@ func listedElsewhere(s *engine.Summary) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return " All files are listed in " + strings.Join(names, ", ") + "."
+	return "All files are listed in " + strings.Join(names, ", ") + "."
 }
 
 // reportShares returns the places that the run has waited for, the largest share first.

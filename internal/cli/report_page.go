@@ -34,7 +34,6 @@ type htmlReport struct {
 	begun time.Time
 	trees []reportTree
 
-	more       func(*report.Page) // adds what only this command has; may be nil
 	samples    *report.Samples
 	algorithms []hash.Algorithm // the columns of digests in the list of files
 
@@ -160,9 +159,6 @@ func (r *htmlReport) write(rep *reporter, result outcome, build func(outcome) su
 	page := r.page(rep.cmd, result, s.elapsed)
 	r.mu.Unlock() // nothing is added after the end of the run
 	s.fill(page)
-	if r.more != nil {
-		r.more(page)
-	}
 	err := r.place.Write(page.Write)
 	if fsys.DeviceFull(err) { // the page is small without the list of files
 		page.WithoutFiles("There was no space for the list of files on the device of this report.")

@@ -21,9 +21,9 @@ type sampler struct {
 }
 
 // watch records the throughput of a run until stop is called. There is one series for each
-// destination, and one called read for bytes that are only read.
+// destination, and one called read for bytes that are only read. If that is "", nothing is recorded.
 func (r *htmlReport) watch(c *counters.Set, targets []string, read string) (stop func()) {
-	if r == nil {
+	if r == nil || read == "" {
 		return func() {}
 	}
 	var names []string

@@ -3,24 +3,10 @@ package cli
 import (
 	"slices"
 
-	"github.com/spf13/cobra"
-
-	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/hash"
 	"github.com/seed65876f4f/sealift/internal/report"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
-
-// openVerifyReport opens the report of a command that checks files against manifests.
-func openVerifyReport(cmd *cobra.Command, sys *fsys.FS, file string, trees []reportTree) (*htmlReport, error) {
-	r, err := openReport(cmd, sys, file, trees)
-	if r != nil {
-		r.more = func(page *report.Page) {
-			page.Elsewhere = plural(page.Files.Count(), "file") + " are too many for a page, which lists only the problems. The manifests list all files."
-		}
-	}
-	return r, err
-}
 
 // maxAlgorithms is the largest number of digest columns in the list of files.
 const maxAlgorithms = 4

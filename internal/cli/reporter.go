@@ -97,9 +97,13 @@ func (r *reporter) printRest() {
 	}
 }
 
-// newReporter returns the reporter of a command, and opens its log and its metrics. used are the other files
+// newReporter returns the reporter of a command, and opens its page, its metrics and its log. used are the other files
 // of the command, none of which may be the log, the report or the metrics. The error is a usage error or a refusal.
 func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter, error) {
+	page, err := openReport(cmd, used.fs, f.report, used.shown)
+	if err != nil {
+		return nil, err
+	}
 	if f.logFormat != logText && f.logFile == "" {
 		return nil, usagef("--log-format needs --log-file")
 	}
@@ -122,6 +126,7 @@ func newReporter(cmd *cobra.Command, f *outputFlags, used usedFiles) (*reporter,
 		screen:   screen,
 		results:  newResults(cmd.OutOrStdout(), screen),
 		log:      log,
+		page:     page,
 		metrics:  metrics,
 		progress: f.progress,
 		quiet:    f.quiet,

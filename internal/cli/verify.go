@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/manifest"
 	"github.com/seed65876f4f/sealift/internal/verify"
 )
@@ -73,7 +72,7 @@ PATH. --hash-file is another name of --manifest.`,
 			mayWait:  options.Manifest != "",
 			run:      run,
 			options:  options,
-			watch:    func(c *counters.Set) func() { return r.page.watch(c, nil, "read") },
+			read:     "read",
 			finish: func(s *verify.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, &flags.selection, result)
 			},

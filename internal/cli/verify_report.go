@@ -39,6 +39,10 @@ func usedByVerify(o *verify.Options, selected *selection, plan string) usedFiles
 		}
 	}
 	used := usedFiles{files: append(selected.files(), argumentFiles("a manifest to check", paths, stdin)...), read: o.Paths}
+	used.fs = o.FS
+	for _, path := range o.Paths {
+		used.shown = append(used.shown, reportTree{role: "Checked", path: path})
+	}
 	if plan != "" {
 		used.trees = []usedFile{{what: ofPlan, path: plan}}
 	}
@@ -48,22 +52,13 @@ func usedByVerify(o *verify.Options, selected *selection, plan string) usedFiles
 // newVerifyReporter opens the log and the HTML report of a verification with the options o, and
 // returns its reporter, which o then reports to.
 func newVerifyReporter(cmd *cobra.Command, flags *outputFlags, o *verify.Options, silent bool, used usedFiles) (*verifyReporter, error) {
-	var trees []reportTree
-	for _, path := range o.Paths {
-		trees = append(trees, reportTree{role: "Checked", path: path})
-	}
-	page, err := openVerifyReport(cmd, o.FS, flags.report, trees)
-	if err != nil {
-		return nil, err
-	}
 	base, err := newReporter(cmd, flags, used)
 	if err != nil {
 		return nil, err
 	}
-	base.page = page
 	r := &verifyReporter{base, o, silent}
 	o.Report = r.result
-	if page != nil {
+	if base.page != nil {
 		o.Each = r.checked
 	}
 	return r, nil
@@ -241,7 +236,7 @@ func (d *verifyOutcome) logged() []any {
 
 // summary implements document.
 func (d *verifyOutcome) summary() summary {
-	s, n := summary{verdict: &d.verdict, elapsed: d.s.Elapsed}, &d.Counts
+	s, n := summary{verdict: &d.verdict, elapsed: d.s.Elapsed, elsewhere: listedInManifests}, &d.Counts
 	rows := &s.rows
 	rows.Add("checked", outcomes.Plural(n.Files, "file", "counts.files"))
 	rows.Add("size", d.amount()...)
@@ -269,6 +264,9 @@ func (d *verifyOutcome) summary() summary {
 	}
 	return s
 }
+
+// listedInManifests says on the page of a check where its files are listed.
+const listedInManifests = "The manifests list all files."
 
 // manifestRows returns rows with the manifests against which a path was checked.
 func manifestRows(used []verify.ManifestSummary) (rows outcomes.Rows) {

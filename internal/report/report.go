@@ -39,8 +39,10 @@ type Page struct {
 	Digests []string
 	// AppendDigest appends a digest in the form of a manifest.
 	AppendDigest func(b []byte, index int, digest []byte) []byte
-	// Elsewhere says where the files are listed if the page does not list them.
+	// Elsewhere is a sentence that says where the files are listed if the page does not list them; it may be "".
 	Elsewhere string
+
+	withoutFiles string // why the page has no list of files; "" if it has one unless there are too many
 }
 
 // Tree is the source or a destination.

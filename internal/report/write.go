@@ -90,7 +90,7 @@ func (p *Page) Write(w io.Writer) error {
 // WithoutFiles removes the list of files from the page and gives the reason.
 func (p *Page) WithoutFiles(reason string) {
 	p.Files.drop()
-	p.Elsewhere = reason
+	p.withoutFiles = reason
 }
 
 func (p *Page) view() *view {
@@ -110,7 +110,7 @@ func (p *Page) view() *view {
 		Ages:       histogramView{"Files by age: the time between the last change and this run", "age", p.Files.Ages.bars()},
 		Entries:    p.Files.Count(),
 		Listed:     p.Files.Listed() && p.Files.Count() > 0,
-		Reason:     p.Elsewhere,
+		Reason:     p.withoutFiles,
 	}
 	if p.Command != "copy" && p.Command != "merge" {
 		v.TreesTitle = "Directories"
@@ -120,8 +120,12 @@ func (p *Page) view() *view {
 	for _, s := range p.Shares {
 		v.Shares = append(v.Shares, shareBar{s.Place, fmt.Sprintf("%.0f %%", 100*s.Part), percent(min(max(s.Part, 0), 1))})
 	}
-	if p.Files.Count() == 0 && p.Files.Listed() {
+	switch {
+	case v.Reason != "":
+	case v.Entries == 0:
 		v.Reason = "No file was processed."
+	default:
+		v.Reason = strings.TrimSpace(units.Plural(v.Entries, "entry") + " are too many for a page, which lists only the problems. " + p.Elsewhere)
 	}
 	return v
 }
