@@ -78,12 +78,12 @@ No other command reads the state. To repeat all checks, remove it.`,
 		case flags.quiet && options.Verbose:
 			return usagef("--quiet and --verbose contradict each other")
 		}
-		options.Dir = args[0]
+		options.Dir, options.Paths = args[0], args
 		base, err := newReporter(cmd, flags, usedFiles{files: []usedFile{{what: "the state", path: options.State}}, read: args})
 		if err != nil {
 			return err
 		}
-		r := &scrubReporter{&verifyReporter{base, &verify.Options{Paths: args}, false}, options}
+		r := &scrubReporter{&verifyReporter{base, &options.Options, false}}
 		options.Report = r.result
 		_ = fsys.LowerPriority() // a scrub that reads with the usual priority is right, too
 		return runCommand(cmd, job[verify.ScrubOptions, verify.ScrubSummary]{
@@ -118,10 +118,7 @@ func parseAge(text string) (time.Duration, error) {
 }
 
 // scrubReporter prints and logs the results of a scrub, and its summary.
-type scrubReporter struct {
-	*verifyReporter
-	options *verify.ScrubOptions
-}
+type scrubReporter struct{ *verifyReporter }
 
 // result is verify.ScrubOptions.Report.
 func (r *scrubReporter) result(v verify.Result) {

@@ -27,6 +27,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/repair"
 	"github.com/seed65876f4f/sealift/internal/sum"
 	"github.com/seed65876f4f/sealift/internal/treetest"
+	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 // formats write a manifest of files into a directory.
@@ -237,7 +238,7 @@ func (p *pattern) repair(root string, others []string) {
 		}
 	}
 	o := &repair.Options{
-		Dir: root, From: others, Cache: pipe.CacheKeep, Workers: 1 + p.r.IntN(3),
+		Dir: root, From: others, Options: verify.Options{Cache: pipe.CacheKeep, Workers: 1 + p.r.IntN(3)},
 		Discard: p.format == "bag" || p.format == "history" || p.r.IntN(2) == 0,
 	}
 	dry := *o

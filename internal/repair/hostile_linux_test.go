@@ -13,6 +13,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/pipe"
 	"github.com/seed65876f4f/sealift/internal/repair"
 	"github.com/seed65876f4f/sealift/internal/treetest"
+	"github.com/seed65876f4f/sealift/internal/verify"
 )
 
 // Before each operation, one after the other, another process exchanges one name of the repaired directory, or of the other
@@ -44,7 +45,7 @@ func TestExchangedForALinkToTheOutside(t *testing.T) {
 				}
 			}
 			sys := faultfs.New(func(op fsys.Op, name string) error { a.Before(t, string(op), name); return nil })
-			_, _, _, err := mend(&repair.Options{Dir: disk, From: []string{other}, Discard: true, Workers: 2, Cache: pipe.CacheKeep, FS: sys})
+			_, _, _, err := mend(&repair.Options{Dir: disk, From: []string{other}, Discard: true, Options: verify.Options{Workers: 2, Cache: pipe.CacheKeep, FS: sys}})
 			require.Empty(t, outside.Touched(), "%s exchanged before operation %d, %s (brief: %t): %v", victim, a.Nth, a.At, a.Brief, err)
 		})
 		require.NoError(t, os.Remove(bait))

@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"path/filepath"
@@ -23,7 +22,6 @@ import (
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
-	"github.com/seed65876f4f/sealift/internal/filter"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/incomplete"
 	"github.com/seed65876f4f/sealift/internal/jobs"
@@ -41,30 +39,18 @@ type Options struct {
 	Dir  string   // the directory to repair
 	From []string // directories with good copies, in the order in which they are read; at least one
 
-	Manifest     string    // see verify.Options
-	Stdin        io.Reader // source of Manifest "-"
-	Filter       *filter.List
-	Only         *filter.Only
-	ConvertPaths bool
-	Strict       bool
-
 	Discard bool   // keep no replaced file
 	Backup  string // directory in which replaced files are kept, relative to Dir; "" to keep each beside its name
 	DryRun  bool   // read everything, and change nothing
 
-	Cache          pipe.CacheMode // CacheKeep allows reading from memory
-	Workers        int            // files in progress at the same time; 0 for a number that suits the machine
-	BytesPerSecond int64          // limit of the bytes read; 0 for none
+	// Options are those of the check. Run sets Paths, Begin and Damaged. Report receives what the check finds that
+	// is not about one file, and Each every file that was checked.
+	verify.Options
 
-	FS *fsys.FS // nil for the system's files
-
-	// Report receives what the check finds that is not about one file. Each receives every file that was
-	// checked, before File receives each damaged file, in path order. Warn receives kinds of metadata that Dir cannot keep. Calls of Report and File do
-	// not overlap; those of Warn may.
-	Report func(verify.Result)
-	Each   func(*verify.Checked)
-	File   func(*File)
-	Warn   func(error)
+	// File receives each damaged file, in path order, after the calls of Each. Warn receives kinds of metadata that
+	// Dir cannot keep. Calls of Report and File do not overlap; those of Warn may.
+	File func(*File)
+	Warn func(error)
 }
 
 // Counts has the counts of a run, with the names of the JSON output.
@@ -101,11 +87,8 @@ func Run(ctx context.Context, o *Options, c *counters.Set) (*Summary, error) {
 	if err := r.openOthers(); err != nil {
 		return nil, err
 	}
-	checked, err := verify.Run(ctx, &verify.Options{
-		Paths: []string{o.Dir}, Manifest: o.Manifest, Stdin: o.Stdin, Filter: o.Filter, Only: o.Only,
-		Cache: o.Cache, ConvertPaths: o.ConvertPaths, Strict: o.Strict, Workers: o.Workers, BytesPerSecond: o.BytesPerSecond,
-		FS: o.FS, Report: o.Report, Each: o.Each, Begin: r.begin, Damaged: r.repair,
-	}, c)
+	o.Paths, o.Begin, o.Damaged = []string{o.Dir}, r.begin, r.repair
+	checked, err := verify.Run(ctx, &o.Options, c)
 	if failed := errors.Join(r.unlock(), r.restoreRoot()); failed != nil {
 		err = errors.Join(err, failed)
 	}

@@ -137,7 +137,7 @@ func TestKilledAtEachOperation(t *testing.T) {
 					dir := filepath.Join(treetest.MemoryDir(t), fmt.Sprint(n))
 					right := sweepTree(t, dir)
 					disk := filepath.Join(dir, "disk")
-					o := &repair.Options{Dir: disk, From: []string{filepath.Join(dir, "other")}, Discard: discard, Workers: 1, Cache: pipe.CacheKeep}
+					o := &repair.Options{Dir: disk, From: []string{filepath.Join(dir, "other")}, Discard: discard, Options: verify.Options{Workers: 1, Cache: pipe.CacheKeep}}
 					model, err := faultfs.NewDisk(disk, true)
 					require.NoError(t, err)
 					o.FS = &fsys.FS{Fault: model.CutAt(n)}
@@ -203,7 +203,7 @@ func TestEachOperationFails(t *testing.T) {
 			what += fmt.Sprint(", ", c.Op, " ", c.Path)
 			return syscall.EIO
 		}
-		o := &repair.Options{Dir: disk, From: []string{filepath.Join(dir, "other")}, Workers: 1, Cache: pipe.CacheKeep, FS: &fsys.FS{Fault: faultfs.OnIndex(n, fail)}}
+		o := &repair.Options{Dir: disk, From: []string{filepath.Join(dir, "other")}, Options: verify.Options{Workers: 1, Cache: pipe.CacheKeep, FS: &fsys.FS{Fault: faultfs.OnIndex(n, fail)}}}
 		s, _, reported, err := mend(o)
 		if !failed {
 			t.Logf("%d operations", n)

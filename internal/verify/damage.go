@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -188,18 +187,7 @@ func (r *run) addLines(ctx context.Context, t *tree) error {
 	}
 	d.linked = nil
 	for _, s := range t.manifests {
-		in := s.read()
-		for {
-			x, err := in.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err == nil {
-				err = context.Cause(ctx)
-			}
-			if err != nil {
-				return err
-			}
+		err := s.read().each(ctx, func(x expectation) error {
 			p := &part{from: s, expectation: x}
 			for _, spelling := range append([]string{x.path}, p.otherSpellings(r.opts.ConvertPaths)...) {
 				name := path.Clean(spelling)
@@ -212,6 +200,10 @@ func (r *run) addLines(ctx context.Context, t *tree) error {
 				}
 				d.add(group, record{Path: []byte(name), Line: &Listed{x.digests, x.size}})
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return d.err

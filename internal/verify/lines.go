@@ -2,6 +2,7 @@ package verify
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,6 +47,25 @@ func (l *lines) next() (expectation, error) {
 			l.leftOut++
 		default:
 			return x, nil
+		}
+	}
+}
+
+// each calls yield for all entries that can be checked, until ctx ends.
+func (l *lines) each(ctx context.Context, yield func(expectation) error) error {
+	for {
+		x, err := l.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err == nil {
+			err = yield(x)
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

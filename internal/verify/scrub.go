@@ -2,7 +2,7 @@ package verify
 
 import (
 	"context"
-	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,14 +34,10 @@ type ScrubOptions struct {
 	For    time.Duration // no file is begun after this time, except the stalest one
 	MaxAge time.Duration // largest time between two checks of a file; 0 to check all files in each run
 
-	Workers        int   // files that are read at the same time; 0 for a number that suits the machine
-	BytesPerSecond int64 // limit of all workers together; 0 for none
-
-	FS  *fsys.FS         // nil for the system's files
 	Now func() time.Time // clock; nil for the system's
 
-	Verbose bool         // report files that match, too
-	Report  func(Result) // receives results as they happen, from one goroutine at a time; may be nil
+	// Options has Workers, BytesPerSecond, FS, Verbose and Report. Scrub sets the others.
+	Options
 }
 
 // ScrubCounts has the counts of a scrub, with the names of the JSON output.
@@ -125,12 +121,8 @@ func Scrub(ctx context.Context, o *ScrubOptions, c *counters.Set) (*ScrubSummary
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &run{
-		opts: &Options{
-			Paths: []string{o.Dir}, ConvertPaths: true, Cache: pipe.CacheDrop, FS: o.FS, Verbose: o.Verbose, Report: o.Report,
-		},
-		counters: c, summary: &Summary{}, byLine: true,
-	}
+	o.Paths, o.ConvertPaths, o.Cache = []string{o.Dir}, true, pipe.CacheDrop
+	r := &run{opts: &o.Options, counters: c, summary: &Summary{}, byLine: true}
 	defer r.close()
 	s := &scrubbing{run: r, opts: o, summary: &ScrubSummary{}, begun: o.Now(), schedule: scrub.NewSchedule()}
 	defer s.schedule.Close() //nolint:errcheck // temporaries that are not needed any more
@@ -199,7 +191,9 @@ func (s *scrubbing) readState() error {
 
 // check makes the schedule, checks files until the time is over, and writes the state.
 func (s *scrubbing) check(ctx context.Context) error {
-	if err := s.makeSchedule(ctx); err != nil || ctx.Err() != nil {
+	if err := s.makeSchedule(ctx); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if s.schedule.Known == 0 && s.schedule.Dropped > 0 {
@@ -217,18 +211,8 @@ func (s *scrubbing) check(ctx context.Context) error {
 // makeSchedule lists the lines of the manifests and the names of the tree, and orders the files.
 func (s *scrubbing) makeSchedule(ctx context.Context) error {
 	for i, m := range s.tree.manifests {
-		in := m.read()
-		for ctx.Err() == nil {
-			x, err := in.next()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err == nil {
-				err = s.list(i, m, x)
-			}
-			if err != nil {
-				return err
-			}
+		if err := m.read().each(ctx, func(x expectation) error { return s.list(i, m, x) }); err != nil {
+			return err
 		}
 	}
 	s.walk(ctx, s.tree, &scrubVisitor{scrubbing: s}, walk.Options{})
@@ -269,7 +253,19 @@ func (s *scrubbing) list(number int, m *treeManifest, x expectation) error {
 			}
 		}
 	}
-	return s.schedule.List(key, appendExpectation(nil, number, x))
+	line, err := json.Marshal(scrubLine{number, []byte(x.path), []byte(x.literal), x.size, x.digests})
+	if err != nil {
+		return err
+	}
+	return s.schedule.List(key, line)
+}
+
+// scrubLine is a line of a manifest in the schedule. The bytes of paths are no text, so JSON gets them as slices.
+type scrubLine struct {
+	Manifest      int // number of the manifest
+	Path, Literal []byte
+	Size          int64
+	Digests       []hash.Expected
 }
 
 // cleanPath returns the shortest spelling of a path, or the path itself if its meaning depends on
@@ -371,9 +367,11 @@ func (s *scrubbing) isOver(f *scrub.File) bool {
 // it says how to read that.
 func (s *scrubbing) jobOf(f *scrub.File) *scrubJob {
 	j := &job{}
-	for _, line := range f.Lines {
-		number, x := parseExpectation(line)
-		p := s.tree.manifests[number].part(0, x)
+	for _, text := range f.Lines {
+		var line scrubLine
+		_ = json.Unmarshal(text, &line) // list has written it
+		x := expectation{string(line.Path), string(line.Literal), line.Digests, line.Size}
+		p := s.tree.manifests[line.Manifest].part(0, x)
 		if len(j.parts) == 0 || j.literal == "" && x.literal != "" {
 			j.path, j.literal = x.path, x.literal
 			j.parts = append([]*part{p}, j.parts...)
@@ -507,48 +505,4 @@ func (s *scrubbing) summarize() {
 	if every := s.now - s.lastRun; s.lastRun > 0 && every > 0 && every <= longest && t.Runs < 1000 {
 		t.Until = time.Unix(s.now+(t.Runs-1)*every, 0).UTC()
 	}
-}
-
-// appendExpectation encodes a line of a manifest with the number of the manifest.
-func appendExpectation(dst []byte, number int, x expectation) []byte {
-	dst = binary.AppendVarint(dst, int64(number))
-	dst = binary.AppendVarint(dst, x.size)
-	dst = appendText(dst, x.path)
-	dst = appendText(dst, x.literal)
-	for _, d := range x.digests {
-		anyOrder := int64(0)
-		if d.AnyOrder {
-			anyOrder = 1
-		}
-		dst = binary.AppendVarint(dst, anyOrder)
-		dst = appendText(dst, string(d.Algorithm))
-		dst = appendText(dst, string(d.Digest))
-	}
-	return dst
-}
-
-func appendText(dst []byte, text string) []byte {
-	return append(binary.AppendVarint(dst, int64(len(text))), text...)
-}
-
-// parseExpectation reads what appendExpectation has encoded.
-func parseExpectation(b []byte) (number int, x expectation) {
-	integer := func() int64 {
-		n, size := binary.Varint(b)
-		b = b[size:]
-		return n
-	}
-	text := func() string {
-		n := integer()
-		s := string(b[:n])
-		b = b[n:]
-		return s
-	}
-	number, x.size = int(integer()), integer()
-	x.path, x.literal = text(), text()
-	for len(b) > 0 {
-		anyOrder := integer() == 1
-		x.digests = append(x.digests, hash.Expected{AnyOrder: anyOrder, Algorithm: hash.Algorithm(text()), Digest: []byte(text())})
-	}
-	return number, x
 }

@@ -2,9 +2,7 @@ package verify
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 
 	"github.com/seed65876f4f/sealift/internal/failure"
@@ -24,7 +22,11 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	for _, s := range t.manifests {
 		t.ids[s.id] = true
 		in := s.read()
-		if err := s.count(ctx, in); err != nil {
+		err := in.each(ctx, func(expectation) error { // counts the lines
+			s.lines++
+			return nil
+		})
+		if err != nil {
 			if !s.found || t.bag != nil || ctx.Err() != nil {
 				return refused(s.shown, err)
 			}
@@ -77,21 +79,4 @@ func (r *run) survey(ctx context.Context, t *tree) error {
 	r.counters.TotalFiles.Add(total)
 	t.progress.ReadBack.TotalFiles.Store(total)
 	return nil
-}
-
-// count counts the lines of a manifest.
-func (s *treeManifest) count(ctx context.Context, in *lines) error {
-	for {
-		_, err := in.next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return err
-		}
-		s.lines++
-	}
 }
