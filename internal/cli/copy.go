@@ -107,7 +107,7 @@ dest  read each destination, from its device
 full  read the source again, too`
 
 // sourceManifestHelp explains the modes, as policyHelp does.
-const sourceManifestHelp = "`MODE`: compare with a manifest of SRC\n" + `check    do not copy files that do not match it,
+const sourceManifestHelp = "`MODE`: compare with a manifest of SRC\n" + `check    do not copy files that differ from it,
          report missing files
 present  like check, but allow missing files
 ignore   do not compare with it`

@@ -97,7 +97,7 @@ func hiddenNote(cmd *cobra.Command) string {
 	if len(flags) == 0 {
 		return ""
 	}
-	return "These flags work, too, mostly for commands of other programs: " + inWords(flags) + "."
+	return "Also accepted, mostly for commands of other programs: " + inWords(flags) + "."
 }
 
 // notesBelow separates the description of a command from its notes, which help and man pages

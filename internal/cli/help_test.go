@@ -43,14 +43,32 @@ func TestHelpSaysWhatACommandDoesAndEndsWithExitCodes(t *testing.T) {
 		if strings.Count(list, "\n") != len(strings.Fields(want))+1 {
 			t.Errorf("%s: exit codes have one line each:\n%s", line, list)
 		}
-		for text := range strings.Lines(r.stdout) {
+	}
+}
+
+// The complete help of each command fits into 80 columns. The rows of a flag are not broken.
+func TestHelpFitsInto80Columns(t *testing.T) {
+	root := rootThat(runs{})
+	for _, c := range append(root.Commands(), root) {
+		help := command(t, succeeds, "", strings.Fields(c.CommandPath() + " --help")[1:]...).stdout
+		for text := range strings.Lines(help) {
 			if len(text) > 81 {
-				t.Errorf("%s: too long: %s", line, text)
+				t.Errorf("%s: too long: %s", c.Name(), text)
 			}
 		}
-		for _, bad := range []string{"help for", "`", "default default"} {
-			if strings.Contains(r.stdout, bad) {
-				t.Errorf("%s has %q", line, bad)
+		for _, section := range flagSections(c) {
+			for _, f := range section.flags {
+				_, rows, _ := strings.Cut(f.Usage, "\n")
+				for row := range strings.SplitSeq(rows, "\n") {
+					if !strings.Contains(help, row+"\n") {
+						t.Errorf("%s --%s: broken: %s", c.Name(), f.Name, row)
+					}
+				}
+			}
+		}
+		for _, bad := range []string{"help for", "`", "default default", ":  and"} {
+			if strings.Contains(help, bad) {
+				t.Errorf("%s has %q", c.Name(), bad)
 			}
 		}
 	}
@@ -294,7 +312,7 @@ func TestManPagesSayWhatHelpSays(t *testing.T) {
 		}
 	}
 	root, _ := os.ReadFile(filepath.Join(dir, "sealift.1"))
-	for _, want := range []string{".SH SYNOPSIS\n.B sealift COMMAND [flags]\n", ".SH COMMANDS\n.TP\n\\fBcopy\\fR\nCopy a tree"} {
+	for _, want := range []string{".SH SYNOPSIS\n.nf\n.B sealift COMMAND [flags]\n.fi\n", ".SH COMMANDS\n.TP\n\\fBcopy\\fR\nCopy a tree"} {
 		if !bytes.Contains(root, []byte(want)) {
 			t.Errorf("sealift.1 lacks %q", want)
 		}

@@ -55,8 +55,13 @@ func manPage(c *cobra.Command, b build) string {
 	var sb strings.Builder
 	fmt.Fprintf(&sb, ".TH \"%s\" \"1\" \"%s\" \"%s\" \"Sealift Manual\"\n",
 		roff(strings.ToUpper(pageName(c))), date, roff("sealift "+b.Version))
+	sb.WriteString(".nh\n.ad l\n") // no hyphen or space in a flag or a path that a reader copies
 	fmt.Fprintf(&sb, ".SH NAME\n%s \\- %s\n", roff(pageName(c)), roff(c.Short))
-	fmt.Fprintf(&sb, ".SH SYNOPSIS\n.B %s\n", roff(useLine(c)))
+	sb.WriteString(".SH SYNOPSIS\n.nf\n")
+	for line := range strings.SplitSeq(useLine(c), "\n") {
+		fmt.Fprintf(&sb, ".B %s\n", roff(strings.TrimSpace(line)))
+	}
+	sb.WriteString(".fi\n")
 	fmt.Fprintf(&sb, ".SH EXAMPLES\n.nf\n%s\n.fi\n", roff(c.Example))
 	about, notes := describe(c)
 	fmt.Fprintf(&sb, ".SH DESCRIPTION\n%s\n", roff(c.Short+"."))

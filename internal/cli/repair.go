@@ -25,9 +25,10 @@ func newRepairCmd(run runner[repair.Options, repair.Summary]) *cobra.Command {
 		SuggestFor: []string{"heal", "restore"},
 		Short:      "Replace damaged files by good ones of other copies",
 		Long: `Checks DIR against its manifests, as verify does. Each file that is missing or
-does not match is replaced by the file of the same path in OTHER, if that matches
-every line of the manifests about it. Otherwise the file stays as it is. --from
-may be repeated: each OTHER is tried in the order given. OTHER needs no manifest.
+does not match is replaced by the file of the same path in OTHER. That file must
+match every line of the manifests about it. Otherwise nothing is replaced.
+--from may be repeated: each OTHER is tried in the order given. OTHER needs no
+manifest.
 
 The damaged file is kept beside the good one as .sealift-bad-NAME. --discard
 removes it, and --backup-dir keeps it elsewhere. In a bag or a directory with

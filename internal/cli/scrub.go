@@ -31,15 +31,17 @@ where the system has one.
 
 The state has the size and the modification time of each file at its last good
 check. A file that differs is ROTTED if these two are the same, CHANGED if not,
-and just DIFFERS if no scrub has found it good before. A file that does not exist
-is MISSING. A file that no manifest lists is NEW, which does not change the exit
-code.` + notesBelow +
+and just DIFFERS if no scrub has found it good before. A file that does not
+exist is MISSING. A file that no manifest lists is NEW, which does not change
+the exit code.` + notesBelow +
 			`A file that was begun is read to its end, also if that needs more than TIME, and
-each run begins the file with the oldest check. Files that were damaged are checked
-again first. They get at most half of TIME; the rest of them is reported as before.
+each run begins the file with the oldest check. Files that were damaged are
+checked again first. They get at most half of TIME; the rest of them is reported
+as before.
 
-With --max-age, a file is due when half of AGE has passed since its last check, so
-that late or short runs do no harm. Times have units: 45m, 2h, 1h30m, 90d, 12w.
+With --max-age, a file is due when half of AGE has passed since its last check,
+so that late or short runs do no harm. Times have units: 45m, 2h, 1h30m, 90d,
+12w.
 
 No other command reads the state. To repeat all checks, remove it.`,
 		Example: `  sealift scrub --state /srv/scrub/archive --for 2h /mnt/archive

@@ -193,5 +193,8 @@ func readCacheFlag(s *pflag.FlagSet, target *pipe.CacheMode) {
 // inWords joins at least two names as in a sentence: "a, b and c".
 func inWords(names []string) string {
 	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
 	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
