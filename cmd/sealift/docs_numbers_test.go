@@ -11,7 +11,6 @@ import (
 // and the text there. If one of the texts changes, the other one has to follow.
 var docsNumbers = [][4]string{
 	{"docs/benchmarks.md", "The default is 32", "internal/usage/usage.go", "const DefaultWorkers = 32"},
-	{"docs/benchmarks.md", "files from 1 MiB on ext4", "internal/dest/flush.go", "MinWriteBehind = 1 << 20"},
 	{"docs/design.md", "each at most twice", "internal/engine/entry.go", "const maxAttempts = 3"},
 	{"docs/design.md", "16 MiB in memory", "internal/manifest/writer.go", "DefaultMemory = 16 << 20"},
 	{"docs/design.md", "every 4 MiB", "internal/resume/in_flight.go", "MarkEvery = 4 << 20"},
@@ -50,7 +49,6 @@ var docsNumbers = [][4]string{
 	{"docs/plan-format.md", "+ 1 ms", "internal/shard/balance.go", "entryCost = 1e6"},
 	{"docs/plan-format.md", "1/20 of the mean", "internal/shard/balance.go", "finest = 20"},
 	{"docs/plan-format.md", "32 MiB in memory", "internal/shard/sorter.go", "sortMemory = 32 << 20"},
-	{"docs/plan-format.md", "more than 1,001 shards", "internal/submit/submit.go", "const maxArray = 1001"},
 	{"docs/platforms.md", "six attempts in 0.3 s", "internal/fsys/nt_windows.go", "releaseTries = 6"},
 	{"docs/platforms.md", "six attempts in 0.3 s", "internal/fsys/nt_windows.go", "releaseWait = 10 * time.Millisecond"},
 	{"docs/report.md", "up to 50,000 entries", "internal/report/files.go", "maxFiles = 50_000"},

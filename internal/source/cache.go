@@ -56,7 +56,7 @@ func (c *Cache) prepare(e *Entry) {
 		}
 		c.warnDirect("the source", err)
 	}
-	// Eviction is faster than reading with RWF_DONTCACHE, see docs/benchmarks.md.
+	// Eviction is faster than reading with RWF_DONTCACHE.
 	if e.Evict = pipe.NewEviction(e.File, e.Meta.Info.Size); e.Evict == nil {
 		e.File.SetUncached(true)
 	}
