@@ -60,6 +60,8 @@ var notRun = map[string]string{
 	"CONTRIBUTING.md: make snapshot":                                                  "builds for all systems",
 	"CONTRIBUTING.md: make torture":                                                   "takes an hour",
 	"CONTRIBUTING.md: make bench":                                                     "takes an hour",
+	"docs/benchmarks.md: scripts/bench --runs 7 one":                                  "takes minutes",
+	"docs/benchmarks.md: make bench":                                                  "takes an hour",
 	"docs/custody.md: sudo ...":                                                       "changes the machine; TestExamples checks these files",
 	"docs/custody.md: systemctl ...":                                                  "needs systemd",
 	"docs/scaling.md: kubectl apply -f copy.yaml":                                     "needs a cluster",
