@@ -3,6 +3,7 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -90,6 +91,26 @@ func TestDocsNumbers(t *testing.T) {
 		}
 		if !strings.Contains(text(n[2]), n[3]) {
 			t.Errorf("%s does not have %q; %s has %q", n[2], n[3], n[0], n[1])
+		}
+	}
+}
+
+// TestBenchmarksHaveCommands checks that each table of the benchmarks answers a separate question, and that
+// the section names the command that measured it.
+func TestBenchmarksHaveCommands(t *testing.T) {
+	page := string(readSource(t, "docs/benchmarks.md"))
+	_, results, found := strings.Cut(page, "\n## How ")
+	if !found {
+		t.Fatal("there is no question")
+	}
+	table := regexp.MustCompile(`(?m)^\|[-|]+\|$`)
+	command := regexp.MustCompile("`([A-Z_]+=\\S+ )?(scripts/|sealift |go test |/usr/bin/time )[^`]+`")
+	for _, section := range regexp.MustCompile(`(?m)^##+ `).Split(results, -1) {
+		title, _, _ := strings.Cut(section, "\n")
+		if n := len(table.FindAllString(section, -1)); n > 1 {
+			t.Errorf("%s: %d tables", title, n)
+		} else if n == 1 && !command.MatchString(section) {
+			t.Errorf("%s: there is no command", title)
 		}
 	}
 }

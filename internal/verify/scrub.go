@@ -184,7 +184,7 @@ func (s *scrubbing) readState() error {
 	}
 	s.lastRun = content.Run
 	if content.Malformed > 0 {
-		s.tree.notes = append(s.tree.notes, note{Warning, "", fmt.Errorf("%d lines of the state are malformed: their files count as never checked", content.Malformed)})
+		s.tree.notes = append(s.tree.notes, note{Warning, "", fmt.Errorf("the state has malformed lines (%d): their files count as never checked", content.Malformed)})
 	}
 	return nil
 }
