@@ -119,7 +119,7 @@ var completedValues = map[string]string{
 	"plan --sparse":           "auto always never " + thenNothing,
 	"plan --hash":             "none " + hashList + " " + thenList,
 	"plan --manifest":         thenFiles,
-	"plan --overwrite-policy": "default never protect always update checksum " + thenNothing,
+	"plan --overwrite-policy": "default always update checksum " + thenNothing,
 	"plan --backup-dir":       thenDirectories,
 	"plan --verify":           "off dest full " + thenNothing,
 	"plan --source-manifest":  "check present ignore " + thenNothing,

@@ -88,17 +88,23 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 }
 
 // policyHelp is the help of --overwrite-policy: one line, then a table with the values.
-const policyHelp = "`POLICY`: choose what to do with existing files\n" + `default   skip files that are up to date,
-          replace older files,
-          report the others as conflicts
-protect   skip files that are up to date,
+const policyHelp = policyDefault + `protect   skip files that are up to date,
           report the others as conflicts
 never     skip all existing files
-update    replace if size or time differ
+` + policyReplace
+
+// Parts of policyHelp that plan has, too.
+const (
+	policyDefault = "`POLICY`: choose what to do with existing files\n" + `default   skip files that are up to date,
+          replace older files,
+          report the others as conflicts
+`
+	policyReplace = `update    replace if size or time differ
 checksum  replace if the content differs
 always    replace all existing files
 No policy replaces a directory by a file, or a
 file by a directory.`
+)
 
 // verifyHelp explains the modes, as policyHelp does.
 const verifyHelp = "`MODE`: read the copy back and compare it\n" + `off   do not read it back
@@ -210,8 +216,14 @@ func (f *copyFlags) manifestFlags(s *pflag.FlagSet) {
 }
 
 func (f *copyFlags) safetyFlags(s *pflag.FlagSet) {
+	f.safetyFlagsWith(s, policyHelp, policy.All.List())
+}
+
+// safetyFlagsWith defines the flags about safety. help and completion of --overwrite-policy have only
+// these policies.
+func (f *copyFlags) safetyFlagsWith(s *pflag.FlagSet, policyHelp string, policies []string) {
 	o := &f.options
-	s.Var(newChoice(&o.Policy, policy.All), "overwrite-policy", policyHelp)
+	s.Var(newValue(&o.Policy, policy.Default.String(), policy.All.Parse, policies...), "overwrite-policy", policyHelp)
 	s.StringVar(&o.BackupDir, "backup-dir", "", "keep replaced files in `DIR`, relative to DST")
 	s.Var(newChoice(&o.Verify, engine.VerifyModes), "verify", verifyHelp)
 	s.Lookup("verify").NoOptDefVal = engine.VerifyDest.String()

@@ -3,12 +3,14 @@ package cli
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
+	"github.com/seed65876f4f/sealift/internal/policy"
 	"github.com/seed65876f4f/sealift/internal/shard"
 )
 
@@ -102,7 +104,12 @@ func (f *planFlags) groups() []flagGroup {
 			s.Var(newValue(&f.into.ShardSize, "auto", sizeBetween("1M", "", "auto"), "auto"), "shard-size", "make shards of `SIZE` on average")
 		}},
 		{groupManifest, f.manifestFlags},
-		{groupSafety, f.safetyFlags},
+		{groupSafety, func(s *pflag.FlagSet) {
+			// plan refuses never and protect: no task knows which files existed before.
+			f.safetyFlagsWith(s, policyDefault+policyReplace, slices.DeleteFunc(policy.All.List(), func(name string) bool {
+				return name == policy.Never.String() || name == policy.Protect.String()
+			}))
+		}},
 		{groupSpeed, f.reflinkFlag},
 		{groupScript, f.script.define},
 		{groupOutput, func(s *pflag.FlagSet) {

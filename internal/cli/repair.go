@@ -26,7 +26,7 @@ func newRepairCmd(run runner[repair.Options, repair.Summary]) *cobra.Command {
 		Short:      "Replace damaged files by good ones of other copies",
 		Long: `Checks DIR against its manifests, as verify does. Each file that is missing or
 does not match is replaced by the file of the same path in OTHER. That file must
-match every line of the manifests about it. Otherwise nothing is replaced.
+match every line of the manifests about it. Otherwise the damaged file stays.
 --from may be repeated: each OTHER is tried in the order given. OTHER needs no
 manifest.
 

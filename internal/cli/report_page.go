@@ -54,7 +54,7 @@ type reportTree struct {
 func (f *outputFlags) reportFlag(s *pflag.FlagSet) {
 	s.StringVar(&f.report, "report", "", "write an HTML report to `FILE`, also if the run fails")
 	s.String(flagTitle, "", "begin the report with the title `TEXT`")
-	s.String(flagOperator, "", "name the `PERSON` who has made the copy in the report")
+	s.String(flagOperator, "", "name `PERSON` as the operator in the report")
 	s.String(flagNote, "", "add the note `TEXT` to the report")
 }
 
