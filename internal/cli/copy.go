@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"context"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/hash"
@@ -75,10 +77,13 @@ Sizes such as 128K, 1M and 1MiB are powers of 1024; 80MB is a power of 1000.`,
 		return runCommand(cmd, job[engine.Options, engine.Summary]{
 			reporter: r.reporter,
 			advice:   advice,
-			run:      run,
-			options:  options,
-			targets:  options.Targets,
-			read:     "read back",
+			run: func(ctx context.Context, o *engine.Options, c *counters.Set) (*engine.Summary, error) {
+				r.counters = c
+				return run(ctx, o, c)
+			},
+			options: options,
+			targets: options.Targets,
+			read:    "read back",
 			finish: func(s *engine.Summary, result outcome) outcome {
 				return r.finish(cmd.OutOrStdout(), s, result)
 			},
@@ -161,6 +166,7 @@ type copyFlags struct {
 	outputFlags
 
 	verbose verbosity
+	debug   bool
 
 	bag     bool
 	bagInfo []string
@@ -195,6 +201,7 @@ func (f *copyFlags) groups() []flagGroup {
 			f.commonFlags(s, "change and message")
 			f.reportFlag(s)
 			f.metricsFlag(s)
+			s.BoolVar(&f.debug, "debug", false, "print what the run waited for, and its counters")
 		}},
 	}
 }

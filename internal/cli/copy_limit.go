@@ -4,9 +4,12 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/quote"
+	"github.com/seed65876f4f/sealift/internal/units"
 )
 
 // leastShare is the smallest share of the time with which a place limits a run; a smaller one is
@@ -55,6 +58,30 @@ func briefly(place, target string, several bool) string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", 100*share) }
+
+// debugLines returns the lines of --debug: the shares of the places, and the counters.
+func debugLines(s *engine.Summary, c *counters.Set) (lines []string) {
+	var shares []string
+	for _, share := range s.Shares {
+		if text := percent(share.Share); text != percent(0) {
+			shares = append(shares, briefly(share.Place, share.Target, len(s.Targets) > 1)+" "+text)
+		}
+	}
+	if len(shares) > 0 {
+		lines = append(lines, "waited for: "+strings.Join(shares, ", "))
+	}
+	counted := "counted: " + plural(c.Files.Load(), "file") + ", " + units.Size(c.Bytes.Load())
+	if n := c.Unread.Load(); n > 0 {
+		counted += ", " + units.Size(n) + " of it not read"
+	}
+	if n := c.ReadBack.Bytes.Load(); n > 0 {
+		counted += ", " + units.Size(n) + " read back"
+	}
+	if n := c.DeviceRate.Load(); n > 0 {
+		counted += ", slowest device " + units.Rate(float64(n))
+	}
+	return append(lines, counted)
+}
 
 // logLimit logs the place that limited the run.
 func (l *fileLog) logLimit(s *engine.Summary) {

@@ -49,6 +49,30 @@ func TestTheSummarySaysWhatHasLimitedTheRun(t *testing.T) {
 	}
 }
 
+// --debug prints the shares and the counters on standard error, with any other output flags.
+func TestDebugPrintsSharesAndCounters(t *testing.T) {
+	run := func(_ context.Context, _ *engine.Options, c *counters.Set) (*engine.Summary, error) {
+		c.Files.Store(152_588)
+		c.Bytes.Store(20e9)
+		c.Unread.Store(5e9)
+		c.ReadBack.Bytes.Store(15e9)
+		c.DeviceRate.Store(571e6)
+		return &engine.Summary{
+			Totals:  engine.Totals{Files: 1},
+			Elapsed: 20 * time.Second,
+			Targets: []engine.TargetSummary{{Path: "a"}, {Path: "/mnt/b"}},
+			Shares:  []engine.Share{{Place: "source", Share: 0.2}, {Place: "cpu", Share: 0.001}, {Place: "limit", Share: 0.05}, {Place: "destination", Target: "/mnt/b", Share: 0.749}},
+		}, nil
+	}
+	for _, flags := range []string{"--debug", "--debug -q", "--debug --json"} {
+		r := command(t, run, "", append(strings.Fields("copy --progress=none "+flags), "src", "a")...)
+		require.Equal(t, "waited for: source 20 %, --bwlimit 5 %, '/mnt/b' 75 %\n"+
+			"counted: 152,588 files, 20.0 GB, 5.00 GB of it not read, 15.0 GB read back, slowest device 571 MB/s\n", r.stderr, flags)
+	}
+	require.Empty(t, command(t, run, "", "copy", "--progress=none", "src", "a").stderr)
+	require.Equal(t, "counted: 0 files, 0 B\n", command(t, ran(engine.Summary{}), "", "copy", "--progress=none", "--debug", "src", "a").stderr)
+}
+
 // parseLog splits a line of a log into its fields, as a program would. A field is a name, an
 // equals sign and a value, which may be quoted in the syntax of Go. File names may also be
 // quoted for a shell.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/seed65876f4f/sealift/internal/counters"
 	"github.com/seed65876f4f/sealift/internal/engine"
 	"github.com/seed65876f4f/sealift/internal/event"
 	"github.com/seed65876f4f/sealift/internal/policy"
@@ -17,8 +18,9 @@ import (
 // copyReporter prints and logs the events of a copy, and its summary.
 type copyReporter struct {
 	*reporter
-	flags   *copyFlags
-	listing listing
+	flags    *copyFlags
+	listing  listing
+	counters *counters.Set // counters of the run
 
 	volumes   volumes // volumes of the destinations
 	oneDevice int64   // number of warnings of warnOneDevice
@@ -124,7 +126,13 @@ func (r *copyReporter) finish(stdout io.Writer, s *engine.Summary, result outcom
 		result.failed = true
 	}
 	r.log.logLimit(s)
-	return r.publish(stdout, result, func(result outcome) document { return newCopyOutcome(s, r, result) })
+	result = r.publish(stdout, result, func(result outcome) document { return newCopyOutcome(s, r, result) })
+	if r.flags.debug {
+		for _, line := range debugLines(s, r.counters) {
+			r.screen.Line(line)
+		}
+	}
+	return result
 }
 
 // printListing prints the listing on standard output. With --json, it prints it on standard
