@@ -18,6 +18,7 @@ type planned struct {
 	cluster uint64 // number of its cluster
 	group   uint64 // a hard link group with a name in the cluster; 0 if there is none
 	cost    int64  // nanoseconds
+	line    []byte // of a directory, in the table of directories
 }
 
 // entries calls yield for each name, in order. The first one of a directory is the directory itself. The
@@ -66,7 +67,7 @@ func (p *Planner) entries(ctx context.Context, yield func(*planned) error) error
 func (p *Planner) add(e *planned, k nameKey, value []byte) error {
 	switch k.about {
 	case aboutDirectory:
-		e.Kind, e.cost = fsys.Directory, entryCost
+		e.Kind, e.cost, e.line = fsys.Directory, entryCost, append(e.line[:0], value...)
 	case aboutCluster:
 		group, _ := binary.Uvarint(value)
 		if e.group != 0 {
@@ -134,7 +135,7 @@ func splitKey(key []byte) (k nameKey, err error) {
 	}
 	cluster := len(dir) + 1 + len(folded)
 	return nameKey{
-		dir: dir, name: name, cluster: key[:cluster], path: key[:cluster+1+len(name)],
+		dir: bytes.TrimSuffix(dir, []byte{'/'}), name: name, cluster: key[:cluster], path: key[:cluster+1+len(name)],
 		about: rest[0], rest: rest[1:],
 	}, nil
 }

@@ -53,9 +53,8 @@ type Planner struct {
 		sync.Mutex
 		names  *extsort.Sorter // statements about names; see statement
 		links  *extsort.Sorter // names of files with several names
-		dirs   *extsort.Sorter
-		linked int64       // records in links
-		groups []linkGroup // set by groupLinks; groups[n] is the group with number n, counted from 1
+		linked int64           // records in links
+		groups []linkGroup     // set by groupLinks; groups[n] is the group with number n, counted from 1
 		key    []byte
 		value  []byte
 		totals Totals
@@ -82,7 +81,7 @@ func NewPlanner(dir *fsys.Dir, o PlanOptions) (*Planner, error) {
 	random := make([]byte, 16)
 	_, _ = rand.Read(random) // it never returns an error
 	p := &Planner{opts: o, plan: dir, id: hex.EncodeToString(random)}
-	p.mu.names, p.mu.links, p.mu.dirs = newSorter(dir, o.memory), newSorter(dir, o.memory/4), newSorter(dir, o.memory/4)
+	p.mu.names, p.mu.links = newSorter(dir, o.memory), newSorter(dir, o.memory/4)
 	return p, nil
 }
 
@@ -94,7 +93,7 @@ const maxIndex = 1<<16 - 1
 
 // Close frees what Planner uses.
 func (p *Planner) Close() {
-	for _, s := range [...]*extsort.Sorter{p.mu.names, p.mu.links, p.mu.dirs} {
+	for _, s := range [...]*extsort.Sorter{p.mu.names, p.mu.links} {
 		_ = s.Close() // a temporary that is not needed any more
 	}
 }
@@ -102,7 +101,7 @@ func (p *Planner) Close() {
 // A statement is a record about one name. Statements about a name follow each other, in
 // the order of their kinds.
 const (
-	aboutDirectory    byte = iota // the directory itself; the name is ""
+	aboutDirectory    byte = iota // the line of the directory itself; the name is ""
 	aboutCluster                  // the number of a hard link group that has a name in the cluster; the name is ""
 	aboutSubdirectory             // the name is a directory
 	aboutEntry                    // kind and size
@@ -110,11 +109,14 @@ const (
 	aboutPrevious
 )
 
-// appendKey appends the key of a statement: directory NUL fold NUL name NUL statement. The sorter
-// therefore returns the names of a directory together, and in it the names with equal folds, a
-// cluster, together.
+// appendKey appends the key of a statement: directory / NUL fold NUL name NUL statement. The sorter
+// therefore returns a directory before everything below it, the names of a directory together, and in
+// it the names with equal folds, a cluster, together.
 func appendKey(dst []byte, dir, fold, name string, about byte) []byte {
-	for _, part := range [...]string{dir, fold, name} {
+	if dst = append(dst, dir...); dir != "" {
+		dst = append(dst, '/')
+	}
+	for _, part := range [...]string{"", fold, name} {
 		dst = append(append(dst, part...), 0)
 	}
 	return append(dst, about)
@@ -174,15 +176,10 @@ func (p *Planner) AddDirectory(d Directory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.mu.totals.Directories++
-	p.mu.key = p.mu.key[:0]
-	if d.Path != "" {
-		p.mu.key = append(append(p.mu.key, d.Path...), '/')
-	}
-	p.mu.value = appendDirectory(p.mu.value[:0], &d)
-	p.keepError(p.mu.dirs.Add(p.mu.key, p.mu.value))
 	p.mu.cost = addCost(p.mu.cost, entryCost)
 	p.mu.key = appendKey(p.mu.key[:0], d.Path, "", "", aboutDirectory)
-	p.keepError(p.mu.names.Add(p.mu.key, nil))
+	p.mu.value = appendDirectory(p.mu.value[:0], &d)
+	p.keepError(p.mu.names.Add(p.mu.key, p.mu.value))
 	if d.Path != "" && p.opts.Collides != nil {
 		p.mu.value = p.mu.value[:0]
 		p.addStatement(d.Path, aboutSubdirectory)

@@ -34,10 +34,12 @@ func (p *Planner) Write(ctx context.Context) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if plan.Shards, err = p.writeShards(ctx, a); err != nil {
+	if err := p.writeShards(ctx, a, plan); err != nil {
 		return nil, err
 	}
-	return plan, p.complete(ctx, plan)
+	plan.Totals = p.mu.totals
+	plan.Totals.LeftOut = p.LeftOut.Load()
+	return plan, p.writePlan(plan)
 }
 
 // newPlan returns the content of plan.json without the descriptions of the files of the plan.
@@ -49,38 +51,14 @@ func (p *Planner) newPlan() *Plan {
 	}
 }
 
-// complete writes what follows the lists.
-func (p *Planner) complete(ctx context.Context, plan *Plan) (err error) {
-	plan.Dirs.Entries = p.mu.totals.Directories
-	plan.Dirs.Size, plan.Dirs.SHA256, err = p.writeFile(p.plan, dirsName, func(f *textFile) error {
-		return p.mu.dirs.Each(func(_, value []byte) error {
-			_, err := f.Write(value)
-			return errors.Join(err, ctx.Err())
-		})
-	})
+// writeShards writes the table of directories and the lists of all shards, and describes them in the
+// plan.
+func (p *Planner) writeShards(ctx context.Context, a *assignment, plan *Plan) error {
+	dirs, err := createText(p.plan)
 	if err != nil {
 		return err
 	}
-	plan.Totals = p.mu.totals
-	plan.Totals.LeftOut = p.LeftOut.Load()
-	return p.writePlan(plan)
-}
-
-// writeFile writes a file of the plan.
-func (p *Planner) writeFile(dir *fsys.Dir, name string, fill func(*textFile) error) (size int64, digest string, err error) {
-	f, err := createText(dir)
-	if err != nil {
-		return 0, "", err
-	}
-	defer f.file.Abort()
-	if err := fill(f); err != nil {
-		return 0, "", err
-	}
-	return f.commit(name)
-}
-
-// writeShards writes the lists of all shards.
-func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error) {
+	defer dirs.file.Abort()
 	files := make([]File, len(a.loads))
 	in := make([]uint64, len(files))          // the directory of each shard's last entry
 	lists := newSorter(p.plan, p.opts.memory) // lines by shard and sequence
@@ -95,7 +73,7 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 		return lists.Add(key, value)
 	}
 	var last planned
-	err := p.entries(ctx, func(e *planned) error {
+	err = p.entries(ctx, func(e *planned) error {
 		if p.opts.Collides != nil {
 			last = p.compareNames(last, e)
 		}
@@ -117,7 +95,8 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 			}
 		}
 		if e.Kind == fsys.Directory {
-			return nil
+			_, err := dirs.Write(e.line)
+			return err
 		}
 		f := &files[shard]
 		f.Entries++
@@ -128,13 +107,18 @@ func (p *Planner) writeShards(ctx context.Context, a *assignment) ([]File, error
 		return add(shard, &e.Entry)
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_ = p.mu.names.Close() // a temporary that is not needed any more
+	plan.Dirs.Entries = p.mu.totals.Directories
+	if plan.Dirs.Size, plan.Dirs.SHA256, err = dirs.commit(dirsName); err != nil {
+		return err
+	}
 	for i := range files {
 		files[i].Cost = a.loads[i]
 	}
-	return files, p.writeLists(ctx, files, lists)
+	plan.Shards = files
+	return p.writeLists(ctx, files, lists)
 }
 
 // compareNames reports a directory whose name is equal, after folding, to the name before it. It
