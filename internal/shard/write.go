@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"iter"
 	"math"
 	"time"
 
@@ -162,8 +163,6 @@ func (p *Planner) writeLists(ctx context.Context, files []File, lists *extsort.S
 		}
 		defer dirs[i].Close()
 	}
-	w := &listWriter{dir: dirs[0], files: files}
-	defer w.abort()
 	left, err := dirs[0].List() // an interrupted planner has left them
 	if err != nil {
 		return err
@@ -173,59 +172,44 @@ func (p *Planner) writeLists(ctx context.Context, files []File, lists *extsort.S
 			return err
 		}
 	}
-	err = lists.Each(func(key, value []byte) error {
-		if err := w.upTo(int(binary.BigEndian.Uint32(key))); err != nil {
-			return err
+	next, stop := iter.Pull2(extsort.Seq(func(yield func(listLine) error) error {
+		return lists.Each(func(key, value []byte) error {
+			return errors.Join(yield(listLine{int(binary.BigEndian.Uint32(key)), value}), ctx.Err())
+		})
+	}))
+	defer stop()
+	line, err, more := next()
+	write := func(i int) error {
+		f, createErr := createText(dirs[0])
+		if createErr != nil {
+			return createErr
 		}
-		_, err := w.Write(value)
-		return errors.Join(err, ctx.Err())
-	})
-	if err == nil {
-		err = w.upTo(len(files))
-	}
-	for i := 0; i < len(files) && err == nil; i++ {
-		if err = dirs[1].Mkdir(shardName(i)); errors.Is(err, fs.ErrExist) {
-			err = nil
-		}
-	}
-	if err == nil {
-		err = errors.Join(dirs[0].Sync(), dirs[1].Sync())
-	}
-	return err
-}
-
-// listWriter writes lists one after the other.
-type listWriter struct {
-	dir   *fsys.Dir
-	files []File
-	next  int // the shard after the current one
-	*textFile
-}
-
-// upTo completes the lists before the one with this index, and begins that one.
-func (w *listWriter) upTo(shard int) (err error) {
-	for ; w.next <= shard; w.next++ {
-		if w.next > 0 {
-			f := &w.files[w.next-1]
-			if f.Size, f.SHA256, err = w.commit(shardName(w.next - 1)); err != nil {
-				return err
+		defer f.file.Abort()
+		for err == nil && more && line.shard == i {
+			if _, err = f.Write(line.text); err == nil {
+				line, err, more = next()
 			}
 		}
-		if w.next == len(w.files) {
-			return nil
+		if err == nil {
+			files[i].Size, files[i].SHA256, err = f.commit(shardName(i))
 		}
-		if w.textFile, err = createText(w.dir); err != nil {
+		return err
+	}
+	for i := range files {
+		if err := write(i); err != nil {
+			return err
+		}
+		if err := dirs[1].Mkdir(shardName(i)); err != nil && !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(dirs[0].Sync(), dirs[1].Sync())
 }
 
-// abort removes the file of the current list unless it is complete.
-func (w *listWriter) abort() {
-	if w.textFile != nil {
-		w.file.Abort()
-	}
+// listLine is a line of a list.
+type listLine struct {
+	shard int
+	text  []byte // valid until the next line
 }
 
 // writePlan writes plan.json when everything else is on the device. Of two planners that
