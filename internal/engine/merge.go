@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -78,16 +79,11 @@ func Merge(ctx context.Context, o *MergeOptions, c *counters.Set) (*MergeSummary
 		return s, failure.Refuse("%s", shard.ErrAbandoned)
 	}
 	if o.Wait && !o.DryRun {
-		poll := o.Poll
-		if poll == 0 {
-			poll = 15 * time.Second
-		}
-		if err := o.Plan.Wait(ctx, poll, o.Waiting); err != nil {
+		p, err := o.Plan.Wait(ctx, cmp.Or(o.Poll, 15*time.Second), o.Waiting)
+		if err != nil {
 			return s, planError(ctx, err)
 		}
-		if s.Shards, err = o.Plan.Progress(ctx); err != nil {
-			return s, planError(ctx, err)
-		}
+		s.Shards = p
 	}
 	if o.DryRun || len(s.Shards.Unfinished()) > 0 {
 		return s, nil

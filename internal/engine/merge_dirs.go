@@ -9,6 +9,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/catalog"
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/event"
+	"github.com/seed65876f4f/sealift/internal/extsort"
 	"github.com/seed65876f4f/sealift/internal/fsys"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/shard"
@@ -26,7 +27,7 @@ type plannedDir struct {
 // feed visits the directories below root. The files of the source that have names of manifests come
 // first: the catalogs decide about them.
 func (m *merging) feed(r *run, root *walk.Dir) {
-	next, stop := iter.Pull2(func(yield func(walk.Step, error) bool) {
+	next, stop := iter.Pull2(extsort.Seq(func(yield func(walk.Step) error) error {
 		late := map[string][]string{}
 		for _, t := range r.targets {
 			lines := record.Of[catalog.Planned](&t.records)
@@ -40,23 +41,20 @@ func (m *merging) feed(r *run, root *walk.Dir) {
 				}
 			}
 		}
-		err := m.store.EachDir(m.records, func(d *shard.Directory, made []shard.Made) error {
-			more := d.Path == "" || yield(walk.Step{Dir: d.Path, Note: plannedDir{d, made}}, nil)
+		return m.store.EachDir(m.records, func(d *shard.Directory, made []shard.Made) error {
 			if d.Path == "" {
 				m.compareTimes(d, root.Info)
+			} else if err := yield(walk.Step{Dir: d.Path, Note: plannedDir{d, made}}); err != nil {
+				return err
 			}
 			for _, name := range late[d.Path] {
-				more = more && yield(walk.Step{Dir: d.Path, Name: name, Kind: fsys.Regular}, nil)
-			}
-			if !more {
-				return io.EOF
+				if err := yield(walk.Step{Dir: d.Path, Name: name, Kind: fsys.Regular}); err != nil {
+					return err
+				}
 			}
 			return r.ctx.Err()
 		})
-		if err != nil {
-			yield(walk.Step{}, err)
-		}
-	})
+	}))
 	defer stop()
 	err := walk.Feed(r.ctx, root, func() (walk.Step, error) {
 		step, err, more := next()

@@ -91,22 +91,22 @@ func (s *Store) Progress(ctx context.Context) (Progress, error) {
 }
 
 // Wait waits until all shards are finished, or ctx ends. It calls changed with the states at
-// the beginning, and whenever they have changed.
-func (s *Store) Wait(ctx context.Context, poll time.Duration, changed func(Progress)) error {
+// the beginning, and whenever they have changed. It returns the last ones.
+func (s *Store) Wait(ctx context.Context, poll time.Duration, changed func(Progress)) (Progress, error) {
 	for before := ""; ; {
 		p, err := s.Progress(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if now := p.String(); now != before {
 			before = now
 			changed(p)
 		}
 		if len(p.Unfinished()) == 0 {
-			return nil
+			return p, nil
 		}
 		if err := sleep(ctx, poll); err != nil {
-			return err
+			return nil, err
 		}
 	}
 }

@@ -83,7 +83,9 @@ func TestWaitingEndsWithTheLastShard(t *testing.T) {
 			}
 			a.Close()
 		}()
-		require.NoError(c, c.store(nil).Wait(c.Context(), time.Minute, func(p Progress) { states = append(states, p[4].State) }))
+		last, err := c.store(nil).Wait(c.Context(), time.Minute, func(p Progress) { states = append(states, p[4].State) })
+		require.NoError(c, err)
+		assert.Empty(c, last.Unfinished())
 		assert.Equal(c, []State{NotBegun, Begun, Done}, states)
 		assert.Equal(c, 3*time.Minute, c.now())
 	})
@@ -94,7 +96,8 @@ func TestWaitingEndsWithItsContext(t *testing.T) {
 		stop := errors.New("stop")
 		ctx, cancel := context.WithCancelCause(c.Context())
 		time.AfterFunc(10*dead, func() { cancel(stop) })
-		require.ErrorIs(c, c.store(nil).Wait(ctx, time.Minute, func(Progress) {}), stop)
+		_, err := c.store(nil).Wait(ctx, time.Minute, func(Progress) {})
+		require.ErrorIs(c, err, stop)
 		assert.Equal(c, 10*dead, c.now())
 	})
 }
