@@ -317,7 +317,7 @@ func (r *copier) link(e *entry, from state) {
 	}
 	for p := range e.in(from) {
 		l := &e.group.primaries[p.target.Index]
-		twice := r.rules.repeated && (p.decision.Suspect || p.content.Known) // two attempts have each made a name of the file
+		twice := !r.rules.completes && (p.decision.Suspect || p.content.Known) // two attempts have each made a name of the file
 		separate := (l.changes || twice) && p.have.ID != l.id && p.equalsSource(e)
 		if l.name == nil || from == stateKeeping && !separate || !e.mayLinkTo(l) {
 			continue

@@ -77,14 +77,12 @@ type placeMode interface {
 // rules are the answers of a mode that stay the same during a run.
 type rules struct {
 	// completes: the run completes the destinations. It writes the manifests and markers for the
-	// whole tree, and the journals are not needed after it.
+	// whole tree, and the journals are not needed after it. Otherwise it is an attempt at a part: another
+	// one may continue its work, perhaps while the process of this run is still alive.
 	completes bool
 	// planned: the run belongs to a plan. Its mark at the destinations keeps other runs out, except
 	// those of the same plan. They may have made a directory that is unfinished.
 	planned bool
-	// repeated: if the run is interrupted, another attempt continues its work, perhaps while the
-	// process of this run is still alive.
-	repeated bool
 	// takesOver: the run makes read-only directories of the destination writable.
 	takesOver bool
 	// clean: no temporaries are in the directories of a destination, except those of an interrupted merge, and

@@ -46,7 +46,7 @@ func (r *mover) setSink(p *transfer, f *fsys.Pending, pair *pair) {
 func (r *mover) create(e *entry, p *transfer) error {
 	p.sink = pipe.Sink{}
 	named := e.Meta.Info.Size > resume.LeastPartial && p.target.Log.Active()
-	named = named || r.rules.repeated && p.exists // a successor of this attempt removes it
+	named = named || !r.rules.completes && p.exists // a successor of this attempt removes it
 	pair := r.pairOf(e, p)
 	if always := r.opts.Reflink == ReflinkAlways; r.clones(e) && (always || !pair.noClone.Load()) {
 		f, err := p.dir.CreateClone(e.File, named)

@@ -64,7 +64,7 @@ func RunShard(ctx context.Context, o *Options, s *shard.Store, index int, a shar
 }
 
 func (k *task) rules(o *Options) rules {
-	return rules{planned: true, repeated: true, takesOver: o.Preserve&metadata.PreserveMode != 0} // the merge then sets the final modes
+	return rules{planned: true, takesOver: o.Preserve&metadata.PreserveMode != 0} // the merge then sets the final modes
 }
 
 // begin checks that source and destinations are those of the plan, and begins an attempt. The error
