@@ -302,7 +302,7 @@ func (m *manifests) keep(l *list, finder *fsys.Finder, file string, digest []byt
 // compare finds out whether the manifest exists with the content that it gets. If it is aside, it only
 // needs its name again.
 func (m *manifests) compare(l *list) error {
-	if err := m.checkMarked(l); err != nil {
+	if err := l.checkMarked(m); err != nil {
 		return err
 	}
 	compose := func(w io.Writer) (manifest.Counts, error) { return m.compose(l, w) }
@@ -326,7 +326,7 @@ func (m *manifests) write(l *list) (record.Written, error) {
 	w := record.Written{Path: m.shown(file), Algorithm: string(l.algorithm)}
 	if l.digest != "" && !l.changes {
 		w.Count(l.counts, l.digest)
-		return w, m.created(w, m.moveBack(l.prev))
+		return w, created(w, m.moveBack(l.prev))
 	}
 	compose := func(w io.Writer) (manifest.Counts, error) { return m.compose(l, w) }
 	home, name, err := m.openDirOf(file, false)
@@ -363,7 +363,7 @@ func (m *manifests) write(l *list) (record.Written, error) {
 	w.Count(n, digest)
 	switch {
 	case err != nil:
-		return w, m.created(w, err)
+		return w, created(w, err)
 	case n.Lines > 0:
 		return w, m.settleHome(home, before)
 	case r.replaces != nil && m.Outside == "": // an outside manifest may belong to other copies, too
@@ -373,7 +373,7 @@ func (m *manifests) write(l *list) (record.Written, error) {
 }
 
 // created replaces the error of a name that exists now by one that names the manifest.
-func (m *manifests) created(w record.Written, err error) error {
+func created(w record.Written, err error) error {
 	if errors.Is(err, errCreated) || errors.Is(err, fs.ErrExist) {
 		err = fmt.Errorf("another process has created %s meanwhile", quoteName(w.Path))
 	}
@@ -399,7 +399,7 @@ func (m *manifests) equalsPresent(l *list, compose composer) (n manifest.Counts,
 		return n, "", err
 	}
 	defer present.Close()
-	n, digest, err = m.unchanged(l, file, present, info)
+	n, digest, err = l.unchanged(m, file, present, info)
 	if digest == "" && err == nil {
 		n, digest, err = equals(present, info.Size, compose)
 	}

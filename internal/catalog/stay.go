@@ -11,7 +11,7 @@ import (
 
 // checkMarked returns an error if marked lines may be other ones now than when they were marked,
 // because another process has written into the previous manifest.
-func (m *manifests) checkMarked(l *list) error {
+func (l *list) checkMarked(m *manifests) error {
 	if m.Files.Marked() == nil {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (m *manifests) checkMarked(l *list) error {
 
 // unchanged is equals for a manifest of which all lines stay, and which has no others. It
 // returns "" if it does not know that. The file that is open as present has the path file.
-func (m *manifests) unchanged(l *list, file string, present *fsys.File, info fsys.Info) (n manifest.Counts, digest string, err error) {
+func (l *list) unchanged(m *manifests, file string, present *fsys.File, info fsys.Info) (n manifest.Counts, digest string, err error) {
 	if m.Files.Marked() == nil || m.Files.Changed || l.prev.aside || l.prev.path != file || !l.prev.index.AllStay() {
 		return n, "", nil
 	}
