@@ -59,8 +59,9 @@ func (c *Set) Running() (list []Running) {
 	c.workers.Lock()
 	defer c.workers.Unlock()
 	for _, w := range c.workers.list {
-		if path, size := w.path.Load(), w.size.Load(); path != nil && size > 0 {
-			list = append(list, Running{*path, w.at.Load(), size})
+		path, at, size := w.path.Load(), w.at.Load(), w.size.Load()
+		if path != nil && size > 0 && w.path.Load() == path { // otherwise the worker has begun the next file meanwhile
+			list = append(list, Running{*path, at, size})
 		}
 	}
 	return list

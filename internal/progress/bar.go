@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -63,14 +64,36 @@ func view(s snapshot, columns, rows, frame int, look Look) []string {
 	return lines[:min(len(lines), max(rows-1, 1))]
 }
 
-// runningLines draws the running files of which the most bytes are left, in the order of their paths.
+// leastTime is the time after which a running file is shown. Files that end earlier would change the lines with
+// each frame.
+const leastTime = time.Second
+
+// longRunning has the running files of the last frame by their path, and when each was seen first.
+type longRunning map[string]time.Time
+
+// lasting returns the running files that are in progress for at least leastTime.
+func (l *longRunning) lasting(now time.Time, list []counters.Running) []counters.Running {
+	began := *l
+	*l = make(longRunning, len(list))
+	return slices.DeleteFunc(list, func(f counters.Running) bool {
+		first, known := began[f.Path]
+		if !known {
+			first = now
+		}
+		(*l)[f.Path] = first
+		return now.Sub(first) < leastTime
+	})
+}
+
+// runningLines draws the running files of which the most bytes are left, in the order of their paths. A file that is
+// read completely, but not done, has 99 %.
 func runningLines(list []counters.Running, most, space int, look Look) (lines []string) {
 	left := func(f counters.Running) int64 { return f.Size - f.At }
 	list = slices.SortedStableFunc(slices.Values(list), func(a, b counters.Running) int { return cmp.Compare(left(b), left(a)) })
 	list = list[:min(len(list), most)]
 	slices.SortStableFunc(list, func(a, b counters.Running) int { return cmp.Compare(a.Path, b.Path) })
 	for _, f := range list {
-		start := fmt.Sprintf("%3d%%  ", int(100*min(float64(f.At)/float64(f.Size), 1)))
+		start := fmt.Sprintf("%3d%%  ", min(int(100*float64(f.At)/float64(f.Size)), 99))
 		lines = append(lines, start+quote.Cut(quote.Name(f.Path), space-len(start), look.Unicode))
 	}
 	return lines

@@ -88,6 +88,7 @@ type Progress struct {
 	stop   chan struct{}
 	done   chan struct{}
 	once   sync.Once
+	long   longRunning // only the goroutine of watch uses it
 
 	mu      sync.Mutex
 	sampler sampler
@@ -136,7 +137,7 @@ func (p *Progress) watch() {
 		}
 		s := p.snapshot()
 		if p.config.Running {
-			s.running = p.config.Counters.Running()
+			s.running = p.long.lasting(time.Now(), p.config.Counters.Running())
 		}
 		switch now := time.Now(); p.config.Mode {
 		case ModeBar:

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -62,6 +64,32 @@ func TestViewsAtEachWidth(t *testing.T) {
 	want, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, string(want), all.String())
+}
+
+// Only files that are in progress for a second are shown: the lines do not change with each frame.
+func TestShortFilesAreNotShown(t *testing.T) {
+	tp := &tape{}
+	synctest.Test(t, func(t *testing.T) {
+		c := &counters.Set{CountTotals: true}
+		c.Phase.Store(int32(counters.PhaseCopying))
+		long, short := c.NewWorker(), c.NewWorker()
+		p := Start(Config{Mode: ModeBar, Counters: c, Screen: tp, Size: func() (int, int) { return 80, 24 }, Running: true})
+		time.Sleep(100 * time.Millisecond) // never at the instant of a tick
+		long.Begin("long")
+		for i := range 6 {
+			short.Begin(fmt.Sprint("short", i))
+			short.Reached(10, 10)
+			long.Reached(int64(i+1), 6)
+			time.Sleep(500 * time.Millisecond)
+			short.End()
+		}
+		p.Stop()
+	})
+	all := strings.Join(tp.bars, "\n")
+	require.NotContains(t, all, "%  'short")
+	require.NotContains(t, all, " 33%  'long'", "it is shown after a second")
+	require.Contains(t, all, " 50%  'long'")
+	require.Contains(t, all, " 99%  'long'", "all of it is read, but it is not done")
 }
 
 // Running files have a line each where there is space: at most four, those with the most bytes left, in at
