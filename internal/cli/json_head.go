@@ -3,6 +3,7 @@ package cli
 import (
 	"math"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,17 +77,13 @@ func (r *reporter) head() headJSON {
 // givenOptions returns the flags on the command line, in their order. The filter rules are
 // together at the place of the first one, in their own order, which matters.
 func givenOptions(cmd *cobra.Command) []optionJSON {
-	list, anyRule := []optionJSON{}, false
+	list := []optionJSON{}
+	var shown []*[]optionJSON
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		switch v := f.Value.(type) {
-		case *ruleValue:
-			if !anyRule {
-				list = append(list, *v.given...)
-			}
-			anyRule = true
 		case *eachValue:
-			for _, text := range v.given {
-				list = append(list, optionJSON{f.Name, text})
+			if !slices.Contains(shown, v.given) {
+				list, shown = append(list, *v.given...), append(shown, v.given)
 			}
 		case pflag.SliceValue:
 			for _, value := range v.GetSlice() {
@@ -99,37 +96,19 @@ func givenOptions(cmd *cobra.Command) []optionJSON {
 	return list
 }
 
-// ruleValue is a flag that adds a filter rule each time. given collects the rules of all such
-// flags in their order.
-type ruleValue struct {
-	name  string
-	add   func(string) error
-	given *[]optionJSON
-}
-
-func (v *ruleValue) Set(text string) error {
-	if err := v.add(text); err != nil {
-		return err
-	}
-	*v.given = append(*v.given, optionJSON{v.name, text})
-	return nil
-}
-
-func (v *ruleValue) String() string { return "" }
-func (v *ruleValue) Type() string   { return "value" }
-
-// eachValue is a flag that calls set each time it is given. given has the texts.
+// eachValue is a flag that calls set each time it is given. given has these flags and their texts. Flags whose order
+// among each other matters share it.
 type eachValue struct {
-	set   func(string) error
-	kind  string
-	given []string
+	name, kind string
+	set        func(string) error
+	given      *[]optionJSON
 }
 
 func (v *eachValue) Set(text string) error {
 	if err := v.set(text); err != nil {
 		return err
 	}
-	v.given = append(v.given, text)
+	*v.given = append(*v.given, optionJSON{v.name, text})
 	return nil
 }
 
@@ -138,10 +117,10 @@ func (v *eachValue) Type() string   { return v.kind }
 
 // eachFlag defines a flag with a value that may be repeated. set is called for each value.
 func eachFlag(s *pflag.FlagSet, name, text string, set func(string) error) {
-	s.Var(&eachValue{set: set, kind: "value"}, name, text)
+	s.Var(&eachValue{name, "value", set, &[]optionJSON{}}, name, text)
 }
 
 // eachSwitch defines a flag without a value whose order among other flags matters.
 func eachSwitch(s *pflag.FlagSet, name, short, text string, set func(string) error) {
-	s.VarPF(&eachValue{set: set, kind: "bool"}, name, short, text).NoOptDefVal = "true"
+	s.VarPF(&eachValue{name, "bool", set, &[]optionJSON{}}, name, short, text).NoOptDefVal = "true"
 }

@@ -38,9 +38,9 @@ func (f *selection) flags(s *pflag.FlagSet, verb string, oneFileSystem *bool) {
 // ruleFlags defines the flags that add a filter rule.
 func (f *selection) ruleFlags(s *pflag.FlagSet, verb string) {
 	// pflag calls Set in the order of the command line, which is the order of the rules.
-	s.Var(&ruleValue{"include", f.rules.Include, &f.given}, "include", verb+" only paths that match `PATTERN`")
-	s.Var(&ruleValue{"exclude", f.rules.Exclude, &f.given}, "exclude", "leave out paths that match `PATTERN`")
-	s.Var(&ruleValue{"exclude-from", f.excludeFrom, &f.given}, "exclude-from", "read rules in .gitignore format from `FILE`")
+	s.Var(&eachValue{"include", "value", f.rules.Include, &f.given}, "include", verb+" only paths that match `PATTERN`")
+	s.Var(&eachValue{"exclude", "value", f.rules.Exclude, &f.given}, "exclude", "leave out paths that match `PATTERN`")
+	s.Var(&eachValue{"exclude-from", "value", f.excludeFrom, &f.given}, "exclude-from", "read rules in .gitignore format from `FILE`")
 }
 
 // filterHelp explains the rules of --include and --exclude.
