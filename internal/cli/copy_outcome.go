@@ -387,17 +387,14 @@ func copyVerdict(o *engine.Options, s *engine.Summary, failures, mismatches int6
 		v.good.text = "complete: " + plural(s.Total, "file") + " at " + destinations(s) + verified(o, s)
 	}
 	stopped := result.signal != nil || o.FailFast
-	switch {
-	case s.DryRun:
+	if s.DryRun {
 		v.addOutcomes(mismatches, failures, s.Conflicts)
-	case someComplete(s, result):
-		v.reasons = atEach(s, result, stopped)
-	default:
-		if v.reasons = missing(s, stopped); len(v.reasons) == 0 {
-			v.addCount(mismatches, "mismatch")
-			v.addCount(failures, "error")
-		}
-		v.addCountOf(s.Conflicts, "conflict", " left alone")
+	} else if list, some := lacking(s, result, stopped); some {
+		v.reasons = list
+	} else if v.reasons = list; len(list) == 0 {
+		v.addOutcomes(mismatches, failures, s.Conflicts)
+	} else {
+		v.addOutcomes(0, 0, s.Conflicts)
 	}
 	switch {
 	case s.DryRun:
@@ -433,62 +430,35 @@ func verified(o *engine.Options, s *engine.Summary) string {
 	return ", verified"
 }
 
-// someComplete reports whether some destinations are complete and others are not.
-func someComplete(s *engine.Summary, result outcome) bool {
-	n := 0
+// lacking returns what each destination lacks: "143 of 158 files missing at 'dst'". If others are complete, it
+// returns these first, and counts the failures at those that have all files.
+func lacking(s *engine.Summary, result outcome, stopped bool) (list []string, some bool) {
+	var good []string
 	for i := range s.Targets {
 		if isComplete(s, &s.Targets[i], result) {
-			n++
+			good = append(good, quote.Name(s.Targets[i].Path)+" is complete")
 		}
 	}
-	return 0 < n && n < len(s.Targets)
-}
-
-// atEach returns which destinations are complete, and what the others lack: "'a' is complete", "'b' is not
-// (143 of 158 files missing)".
-func atEach(s *engine.Summary, result outcome, stopped bool) (list []string) {
-	var good, bad []string
+	some = 0 < len(good) && len(good) < len(s.Targets)
 	for i := range s.Targets {
 		t := &s.Targets[i]
 		name := quote.Name(t.Path)
-		if isComplete(s, t, result) {
-			good = append(good, name+" is complete")
-			continue
-		}
-		var v verdict
 		switch text := missingAt(s, t, stopped); {
+		case some && isComplete(s, t, result):
 		case text != "":
-			v.add(text)
+			list = append(list, text+" at "+name)
 		case t.Lost != nil:
-			v.add("dropped")
-		}
-		if len(v.reasons) == 0 {
+			list = append(list, name+" was dropped")
+		case some:
+			var v verdict
 			v.addOutcomes(0, t.Failures, t.Conflicts)
-		}
-		bad = append(bad, name+" is not ("+strings.Join(v.reasons, ", ")+")")
-	}
-	return append(good, bad...)
-}
-
-// missing returns how many files each destination lacks: "143 of 158 files missing at 'dst'".
-func missing(s *engine.Summary, stopped bool) (list []string) {
-	all := true // true if all destinations lack the same number
-	for i := range s.Targets {
-		t := &s.Targets[i]
-		all = all && t.Present+t.Left == s.Targets[0].Present+s.Targets[0].Left
-		switch text := missingAt(s, t, stopped); {
-		case text != "":
-			list = append(list, text+" at "+quote.Name(t.Path))
-		case t.Lost != nil:
-			list = append(list, quote.Name(t.Path)+" was dropped")
-			all = false
+			list = append(list, strings.Join(v.reasons, ", ")+" at "+name)
 		}
 	}
-	if n := len(s.Targets); n > 1 && all && len(list) == n {
-		text, _, _ := strings.Cut(list[0], " at ")
-		list = []string{text + " at each of " + plural(int64(n), "destination")}
+	if some {
+		list = append(good, list...)
 	}
-	return list
+	return list, some
 }
 
 // missingAt returns how many files a destination lacks. It says "missing or not checked" if the run ended

@@ -49,11 +49,11 @@ func TestTheVerdictOfACopyHasCountsAndTheNextStep(t *testing.T) {
 			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{{DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Lost: lost}}, Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
-		"NOT COMPLETE: 'a' is complete, 'b' is not (143 of 158 files missing); reconnect 'b', check that it is mounted, then run the same command again": {
+		"NOT COMPLETE: 'a' is complete, 143 of 158 files missing at 'b'; reconnect 'b', check that it is mounted, then run the same command again": {
 			s:    engine.Summary{Total: 158, Targets: []engine.TargetSummary{at("a", 158), {DestinationCounts: engine.DestinationCounts{Present: 15}, Path: "b", Created: true, Lost: lost}}, Causes: outcomes.Causes{{Name: outcomes.Lost, Where: "b"}}},
 			errs: 1, result: outcome{failed: true},
 		},
-		"NOT COMPLETE: 1 of 1,580 files missing at each of 2 destinations; run the same command again": {
+		"NOT COMPLETE: 1 of 1,580 files missing at 'a', 1 of 1,580 files missing at 'b'; run the same command again": {
 			s:    engine.Summary{Total: 1580, Targets: []engine.TargetSummary{at("a", 1579), at("b", 1579)}},
 			errs: 1, result: outcome{failed: true},
 		},
