@@ -120,7 +120,7 @@ func TestANewCommandNeedsOneConstructorAndOneLine(t *testing.T) {
 		stderr string
 	}{
 		{[]string{"count"}, counts, 2, "sealift: PATH is missing\nTry 'sealift count --help'.\n"},
-		{[]string{"count", "--progress=jsno", "a"}, counts, 2, "; did you mean json?\n"},
+		{[]string{"count", "--progress=jsno", "a"}, counts, 2, "known are auto, bar, plain, json, none\n"},
 		{[]string{"count", "a"}, ends[countOptions, countSummary](nil, failure.Refuse("no")), 2, "sealift: no\n"},
 		{[]string{"count", "a"}, ends[countOptions, countSummary](nil, errors.New("broken")), 1, "sealift: broken\n"},
 		{[]string{"count", "a"}, ends[countOptions, countSummary](nil, Interrupt{os.Interrupt}), 130, "sealift: stopped by SIGINT\n"},

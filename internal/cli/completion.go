@@ -36,7 +36,7 @@ flags and their values. For bash, the package bash-completion must be installed.
 			case "powershell":
 				return root.GenPowerShellCompletionWithDesc(w)
 			}
-			return usagef("there is no completion for %q; known shells are %s%s", args[0], inWords(shells), didYouMean(nearest(args[0], shells)))
+			return usagef("there is no completion for %q; known shells are %s", args[0], inWords(shells))
 		},
 	}
 }

@@ -93,11 +93,11 @@ func didYouMean(meant string) string {
 	return "; did you mean " + meant + "?"
 }
 
-// flagError rewords an error of flag parsing as a usage error, and suggests a similar flag
-// or value.
+// flagError rewords an error of flag parsing as a usage error, and suggests a similar flag. The error of a
+// value lists those that are possible.
 func flagError(cmd *cobra.Command, err error) error {
 	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
-		return usagef("%s: %s%s", flagName(e.GetFlag()), e.Unwrap(), didYouMean(nearestValue(cmd, e.GetFlag(), e.GetValue())))
+		return usagef("%s: %s", flagName(e.GetFlag()), e.Unwrap())
 	}
 	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
 		return usagef("%s needs a value", flagName(e.GetFlag()))
@@ -147,22 +147,6 @@ func flagNames(flags *pflag.FlagSet) (names []string) {
 // isFlagOfACommand reports whether any subcommand has the flag.
 func isFlagOfACommand(root *cobra.Command, flag string) bool {
 	return slices.ContainsFunc(root.Commands(), func(c *cobra.Command) bool { return c.Flags().Lookup(flag) != nil })
-}
-
-// nearestValue returns the completion of a flag that is most similar to value; "" if there is
-// none. If value is a list, it corrects the first unknown item.
-func nearestValue(cmd *cobra.Command, f *pflag.Flag, value string) string {
-	values, ok := cmd.GetFlagCompletionFunc(f.Name)
-	if !ok {
-		return ""
-	}
-	names, _ := values(cmd, nil, "")
-	for item := range strings.SplitSeq(value, ",") {
-		if !slices.Contains(names, item) {
-			return nearest(item, names)
-		}
-	}
-	return ""
 }
 
 // nearest returns the name that is most similar to word; "" if there is none. A similar name
