@@ -62,7 +62,7 @@ func (m *merging) feed(r *run, root *walk.Dir) {
 			err = io.EOF
 		}
 		return step, err
-	})
+	}, r.send)
 	if err != nil {
 		m.failPlan(r, err)
 	}

@@ -263,7 +263,7 @@ func (k *task) checkMark(t *target) error {
 // feed passes the entries of the list on to the workers.
 func (k *task) feed(r *run, root *walk.Dir) {
 	k.absent.run = r
-	if err := walk.Feed(r.ctx, root, k.step); err != nil {
+	if err := walk.Feed(r.ctx, root, k.step, r.send); err != nil {
 		k.fail(r, fmt.Errorf("shard %d of the plan: %w", k.index, err))
 	}
 }

@@ -16,9 +16,8 @@ import (
 )
 
 // A run is the visitor of the walk. Enter begins and Leave completes a directory at all
-// destinations. Entry sends any other entry to a worker; so does Fed, if the entries are given
-// (walk.Feed).
-var _ walk.FedVisitor = (*run)(nil)
+// destinations. Entry sends any other entry to a worker.
+var _ walk.Visitor = (*run)(nil)
 
 // Enter implements walk.Visitor.
 func (r *run) Enter(d *walk.Dir) bool {
@@ -72,16 +71,6 @@ func (r *run) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 		return
 	}
 	r.send(job{Dir: d, Name: name, Kind: kind})
-}
-
-// Fed implements walk.FedVisitor, for the task and the merge of a plan. note is the entry of the
-// shard, or nil for a file that a merge copies.
-func (r *run) Fed(d *walk.Dir, name string, kind fsys.Kind, note any) {
-	if note != nil {
-		r.send(job{Dir: d, Name: name, Kind: kind, Note: note})
-	} else {
-		r.Entry(d, name, kind)
-	}
 }
 
 // send holds the directory of a job and passes the job to a worker.

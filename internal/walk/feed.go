@@ -14,26 +14,19 @@ type Step struct {
 	Dir  string // path of the directory, relative to the root; "" for the root itself
 	Name string // name of the entry in Dir; "" for the directory
 	Kind fsys.Kind
-	Note any // data for the visitor: Dir.Note of a directory, the argument note of Fed for an entry
-}
-
-// FedVisitor is the visitor of Feed. Feed calls Fed instead of Entry.
-type FedVisitor interface {
-	Visitor
-	// Fed is Entry with the note of the step.
-	Fed(d *Dir, name string, kind fsys.Kind, note any)
+	Note any // Dir.Note of a directory, or Item.Note of an entry
 }
 
 // Feed is a Walk over given steps. It lists no directory. next returns the steps, and io.EOF
-// after the last one. Feed opens directories name by name, and follows no link. It enters a
-// directory when a step is about it or below it, and leaves it when a step is not. If a later
-// step is in it again, Feed enters it again; so steps that keep subtrees together enter each
-// directory once. If a directory cannot be opened, Feed calls Failed for it and skips all
-// steps below it.
+// after the last one. Feed calls entry instead of Visitor.Entry. It opens directories name by
+// name, and follows no link. It enters a directory when a step is about it or below it, and leaves
+// it when a step is not. If a later step is in it again, Feed enters it again; so steps that keep
+// subtrees together enter each directory once. If a directory cannot be opened, Feed calls Failed
+// for it and skips all steps below it.
 //
 // Feed works in the calling goroutine, holds root until all steps were visited, and returns
 // the error of next. When ctx ends, it stops early.
-func Feed(ctx context.Context, root *Dir, next func() (Step, error)) error {
+func Feed(ctx context.Context, root *Dir, next func() (Step, error), entry func(Item)) error {
 	f := &feed{way: []*fedDir{{dir: root, entered: root.visitor.Enter(root)}}}
 	defer f.leave(0)
 	for ctx.Err() == nil {
@@ -49,7 +42,7 @@ func Feed(ctx context.Context, root *Dir, next func() (Step, error)) error {
 			continue
 		}
 		if at := f.goTo(step.Dir, nil); at.entered {
-			at.dir.visitor.(FedVisitor).Fed(at.dir, step.Name, step.Kind, step.Note)
+			entry(Item{Dir: at.dir, Name: step.Name, Kind: step.Kind, Note: step.Note})
 		}
 	}
 	return nil

@@ -12,8 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
-
-	"github.com/seed65876f4f/sealift/internal/fsys"
 )
 
 // fed is a recorder that Feed can use.
@@ -29,9 +27,9 @@ func (v *fed) Enter(d *Dir) bool {
 	return v.recorder.Enter(d)
 }
 
-func (v *fed) Fed(d *Dir, name string, kind fsys.Kind, note any) {
-	v.notes[d.Join(name)] = note
-	v.Entry(d, name, kind)
+func (v *fed) add(i Item) {
+	v.notes[i.Dir.Join(i.Name)] = i.Note
+	v.Entry(i.Dir, i.Name, i.Kind)
 }
 
 // feedTree feeds the steps in a new tree with these directories.
@@ -43,7 +41,7 @@ func feedTree(t *testing.T, v *fed, dirs []string, next func() (Step, error)) er
 		require.NoError(t, os.MkdirAll(filepath.Join(path, dir), 0o700))
 	}
 	require.NoError(t, os.Symlink(path, filepath.Join(path, "link")))
-	err := Feed(t.Context(), openRoot(t, nil, path, 4, v), next)
+	err := Feed(t.Context(), openRoot(t, nil, path, 4, v), next, v.add)
 	<-v.left
 	return err
 }
@@ -126,7 +124,7 @@ func TestFeedEndsWithItsContext(t *testing.T) {
 	v := newFed()
 	ctx, cancel := context.WithCancel(t.Context())
 	v.onEntry = func(*Dir, string) { cancel() }
-	require.NoError(t, Feed(ctx, openRoot(t, nil, t.TempDir(), 4, v), steps(io.EOF, Step{Name: "x"}, Step{Name: "y"})))
+	require.NoError(t, Feed(ctx, openRoot(t, nil, t.TempDir(), 4, v), steps(io.EOF, Step{Name: "x"}, Step{Name: "y"}), v.add))
 	assert.Equal(t, "enter \nentry x\nleave ", v.text())
 }
 
@@ -142,7 +140,7 @@ func TestFeedLeavesHeldDirectoriesLater(t *testing.T) {
 	}
 	path := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(path, "a/b"), 0o700))
-	require.NoError(t, Feed(t.Context(), openRoot(t, nil, path, 4, v), steps(io.EOF, Step{Dir: "a/b", Name: "x"}, Step{Name: "y"})))
+	require.NoError(t, Feed(t.Context(), openRoot(t, nil, path, 4, v), steps(io.EOF, Step{Dir: "a/b", Name: "x"}, Step{Name: "y"}), v.add))
 	assert.Equal(t, "enter \nenter a\nenter a/b\nentry a/b/x\nentry y", v.text())
 	held.Done()
 	assert.True(t, strings.HasSuffix(v.text(), "\nleave a/b\nleave a\nleave "))

@@ -127,6 +127,6 @@ func TestFedDirectoriesAreSelected(t *testing.T) {
 		step := steps[0]
 		steps = steps[1:]
 		return step, nil
-	}))
+	}, func(Item) {}))
 	require.Equal(t, map[string]bool{"": false, "d": false, "d/e": false}, implied)
 }
