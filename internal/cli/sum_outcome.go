@@ -23,7 +23,7 @@ type sumOutcome struct {
 	// empty.
 	Files    []sumFileJSON    `json:"files"`
 	Manifest *sumManifestJSON `json:"manifest"`   // The manifest that was written; null if none was.
-	List     *listJSON        `json:"media_list"` // The media hash list that --mhl=classic wrote; null if none was.
+	List     *generationJSON  `json:"media_list"` // The media hash list that --mhl=classic wrote; null if none was.
 	History  *sumHistoryJSON  `json:"history"`    // The ASC MHL history that --mhl found and wrote; null without --mhl.
 	// Files and directories that could not be read, and a manifest that could not be written.
 	endJSON
@@ -52,14 +52,6 @@ type sumManifestJSON struct {
 	SHA256  string `json:"sha256"` // The SHA-256 of the manifest itself, in hexadecimal.
 }
 
-// listJSON is a classic media hash list that this run has written.
-type listJSON struct {
-	// The list, beginning as the directory was given.
-	nameJSON
-	Files  int    `json:"files"`  // The number of files that it lists.
-	SHA256 string `json:"sha256"` // The SHA-256 of the list itself, in hexadecimal.
-}
-
 type sumHistoryJSON struct {
 	// Files whose content differs from the history. The history records them as failed, and failures lists
 	// them, too.
@@ -73,12 +65,12 @@ type sumHistoryJSON struct {
 	Generations []generationJSON `json:"generations"`
 }
 
-// generationJSON is a generation of an ASC MHL history that this run has written.
+// generationJSON is a generation of an ASC MHL history, or a classic media hash list, that this run has written.
 type generationJSON struct {
-	// The generation, beginning as the destination or the directory was given.
+	// The generation or the list, beginning as the destination or the directory was given.
 	nameJSON
 	Files  int    `json:"files"`  // The number of files that it lists.
-	SHA256 string `json:"sha256"` // The SHA-256 of the generation itself, in hexadecimal.
+	SHA256 string `json:"sha256"` // The SHA-256 of the file itself, in hexadecimal.
 }
 
 // newSumOutcome returns the outcome of a run. It sorts listed.
@@ -89,7 +81,7 @@ func newSumOutcome(o *sum.Options, s *sum.Summary, r *reporter, listed []manifes
 		d.Manifest = &sumManifestJSON{newNameJSON(s.Manifest), s.Lines, s.Dropped, s.SHA256}
 	}
 	if s.List != nil {
-		d.List = &listJSON{newNameJSON(s.List.Path), s.List.Lines, s.List.SHA256}
+		d.List = &generationJSON{newNameJSON(s.List.Path), s.List.Lines, s.List.SHA256}
 	}
 	if o.MHL != nil {
 		d.History = &sumHistoryJSON{s.Mismatches, s.Missing, s.Renamed, s.Ignored, []generationJSON{}}
