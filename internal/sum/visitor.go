@@ -55,10 +55,7 @@ func (v *visitor) hidden(path string) bool {
 
 // Failed implements walk.Visitor.
 func (v *visitor) Failed(d *walk.Dir, name string, err error) {
-	path := d.Path()
-	if name != "" {
-		path = d.Join(name)
-	}
+	path := d.Join(name)
 	if h := v.run.history; h != nil && path != "" && !v.run.opts.writesLines() && h.hides(path, true) {
 		return // the entry is only counted
 	}

@@ -357,10 +357,7 @@ func (v *payloadVisitor) Entry(d *walk.Dir, name string, kind fsys.Kind) {
 }
 
 func (v *payloadVisitor) Failed(d *walk.Dir, name string, err error) {
-	file := d.Path()
-	if name != "" {
-		file = d.Join(name)
-	}
+	file := d.Join(name)
 	if d.Parent == nil && name != bag.PayloadName { // the directory is not part of the payload
 		return
 	}

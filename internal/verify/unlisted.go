@@ -90,9 +90,6 @@ func (v *unlistedVisitor) isManifest(d *walk.Dir, name string) (bool, error) {
 }
 
 func (v *unlistedVisitor) Failed(d *walk.Dir, name string, err error) {
-	path := d.Path()
-	if name != "" {
-		path = d.Join(name)
-	}
+	path := d.Join(name)
 	v.run.addTo(v.tree, Failure, path, scanError(err))
 }

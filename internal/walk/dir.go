@@ -63,7 +63,7 @@ func (d *Dir) selectOnly(n *filter.Node) {
 // the depth.
 func (d *Dir) Path() string { return d.join("") }
 
-// Join returns the path of the entry name relative to the root.
+// Join returns the path of the entry name relative to the root; "" is the directory.
 func (d *Dir) Join(name string) string {
 	if d.Parent == nil {
 		return name
