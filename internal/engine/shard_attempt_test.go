@@ -104,7 +104,7 @@ func TestAKilledAttemptIsContinued(t *testing.T) {
 				src, base := newShardSource(t)
 				want := wholeManifest(t, src)
 				kills := 0
-				for n := int64(1); ; n += sweepStride(61) {
+				for n := int64(1); ; n += sweepStride(53) {
 					o := sweepOptions(src, []string{fmt.Sprint(base, n)}, sync)
 					o.Policy = chosen
 					c := planCopy(t, o, 1, nil)
