@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/seed65876f4f/sealift/internal/catalog"
@@ -11,6 +12,7 @@ import (
 	"github.com/seed65876f4f/sealift/internal/dest"
 	"github.com/seed65876f4f/sealift/internal/failure"
 	"github.com/seed65876f4f/sealift/internal/fsys"
+	"github.com/seed65876f4f/sealift/internal/jobs"
 	"github.com/seed65876f4f/sealift/internal/record"
 	"github.com/seed65876f4f/sealift/internal/timing"
 )
@@ -37,17 +39,7 @@ func (r *run) finish() (stopped bool) {
 	r.collector.undone.end(r.ctx.Err() != nil)
 	r.background.StopCheckpoints(func(d *dest.Destination) { r.activity.At(d.Place()) }) // a checkpoint may be running
 	r.activity.At(timing.None)
-	var durable []*target
-	for _, t := range r.targets {
-		if !r.stopped() && !r.opts.DryRun && t.Root != nil && t.Journal != nil {
-			r.activity.At(t.Place())
-			if t.FlushEnd(r.opts.Verify == VerifyOff, r.stopped) { // reading back takes long, and may be interrupted
-				durable = append(durable, t)
-				r.collector.at[t.Index].Flushed = time.Since(r.started)
-			}
-		}
-	}
-	r.activity.At(timing.None)
+	durable := r.flush()
 	r.background.EndWriteback()
 	if r.opts.Verify != VerifyOff && !r.stopped() {
 		begun := time.Now()
@@ -89,6 +81,43 @@ func (r *run) finish() (stopped bool) {
 		r.mode.finish(r, durable)
 	}
 	return stopped
+}
+
+// flush makes everything durable that was copied, and returns the destinations for which that worked. Those
+// on different devices are flushed at the same time, so the time of one does not contain that of a slower one.
+func (r *run) flush() (durable []*target) {
+	var open []*target
+	for _, t := range r.targets {
+		if !r.opts.DryRun && t.Root != nil && t.Journal != nil {
+			open = append(open, t)
+		}
+	}
+	isDurable := make([]bool, len(open))
+	var devices sync.WaitGroup
+	for _, group := range jobs.ByDevice(len(open), func(i int) uint64 { return open[i].ID.Dev }) {
+		devices.Go(func() {
+			activity := r.sampler.Activity()
+			defer activity.At(timing.None)
+			for _, i := range group {
+				if r.stopped() {
+					return
+				}
+				t := open[i]
+				activity.At(t.Place())
+				isDurable[i] = t.FlushEnd(r.opts.Verify == VerifyOff, r.stopped) // reading back takes long, and may be interrupted
+				if isDurable[i] {
+					r.collector.at[t.Index].Flushed = time.Since(r.started)
+				}
+			}
+		})
+	}
+	devices.Wait()
+	for i, t := range open {
+		if isDurable[i] {
+			durable = append(durable, t)
+		}
+	}
+	return durable
 }
 
 // finishTarget writes the manifests of a destination on which everything is

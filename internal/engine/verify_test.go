@@ -327,10 +327,19 @@ func TestVerifyOfFilesThatAnotherProcessReplaced(t *testing.T) {
 	}
 }
 
-// Two destinations on different devices are read back at the same time: the first file of each
-// waits until the other is opened. With one worker, each device has a worker.
-func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
+// Two destinations on different devices are flushed, and later read back, at the same time: the first
+// operation at each waits until that at the other begins. With one worker, each device has a worker.
+func TestTwoDevicesAreFlushedAndReadBackAtTheSameTime(t *testing.T) {
 	t.Parallel()
+	for phase, ops := range map[counters.Phase][]fsys.Op{
+		counters.PhaseFlushing: {fsys.OpSyncFS, fsys.OpSync}, counters.PhaseVerifying: {fsys.OpDropCache},
+	} {
+		t.Run(phase.String(), func(t *testing.T) { twoDevicesMeet(t, phase, ops) })
+	}
+}
+
+// twoDevicesMeet copies to two devices. The first of the operations in a phase waits for the second one.
+func twoDevicesMeet(t *testing.T, phase counters.Phase, ops []fsys.Op) {
 	one, two := treetest.MemoryDir(t), t.TempDir()
 	var stats [2]unix.Stat_t
 	for i, dir := range []string{one, two} {
@@ -345,7 +354,7 @@ func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
 	var waiting atomic.Int64
 	both := make(chan struct{})
 	sys := faultfs.New(func(op fsys.Op, _ string) error {
-		if op != fsys.OpDropCache || counters.Phase(c.Phase.Load()) != counters.PhaseVerifying {
+		if !slices.Contains(ops, op) || counters.Phase(c.Phase.Load()) != phase {
 			return nil
 		}
 		if waiting.Add(1) == 2 {
@@ -359,9 +368,10 @@ func TestTwoDevicesAreReadBackAtTheSameTime(t *testing.T) {
 		}
 	})
 	o := verifying(VerifyDest, src, filepath.Join(one, "dst"), filepath.Join(two, "dst"))
-	o.FS, o.Workers = sys, 1
+	o.FS, o.Workers, o.Sync = sys, 1, dest.SyncEnd
 	out := runCounted(t, o, c)
 	require.Empty(t, out.bad())
+	require.GreaterOrEqual(t, waiting.Load(), int64(2))
 	for _, target := range out.summary.Targets {
 		require.EqualValues(t, 1, target.Verified)
 	}
