@@ -300,7 +300,7 @@ func openSourceList(finder *fsys.Finder, c foundList, a hash.Algorithm, usual, i
 	bad := l.index.Malformed()
 	if isBag {
 		if bad > 0 {
-			return l, problem(Mismatch, fmt.Errorf("%d lines of it are not those of a manifest", bad))
+			return l, problem(Mismatch, fmt.Errorf("it has lines that are not those of a manifest (%d)", bad))
 		}
 		return l, nil
 	}
@@ -315,7 +315,7 @@ func openSourceList(finder *fsys.Finder, c foundList, a hash.Algorithm, usual, i
 	case bad == 1:
 		return l, problem(Warning, errors.New("1 line of it could not be read and is not checked"))
 	case bad > 1:
-		return l, problem(Warning, fmt.Errorf("%d lines of it could not be read and are not checked", bad))
+		return l, problem(Warning, fmt.Errorf("it has lines that could not be read and are not checked (%d)", bad))
 	}
 	return l, nil
 }
