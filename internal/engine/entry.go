@@ -58,8 +58,8 @@ type copier struct {
 	recorded func(*entry, *transfer) record.Kept       // returns the records of earlier runs about the entry
 }
 
-// newEntry returns an entry for a worker. It reuses the memory
-// of a finished entry, because a new entry for each small file would cost 1 KB of garbage per file.
+// newEntry returns an entry for a worker. It reuses the memory of a finished entry, because a new entry for
+// each small file would cost 1 KB of garbage per file.
 func (r *copier) newEntry(j job, activity *timing.Activity, shown *counters.Worker) *entry {
 	e, _ := r.entries.Get().(*entry)
 	if e == nil {
